@@ -1,0 +1,136 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+)
+
+// Schema is one of the node's files.
+type Schema string
+
+// The files. Their names are those of the folders under migrations.
+const (
+	Todos Schema = "todos" // todos.db: all that replicates, and deliveries
+	Users Schema = "users" // users.db: accounts and sessions
+)
+
+// File is the name of the schema's file in the data folder.
+func (s Schema) File() string { return string(s) + ".db" }
+
+// applicationID marks a file as ours ("TNDM"), see https://sqlite.org/pragma.html#pragma_application_id.
+const applicationID = 0x544e444d
+
+// oldest is the first engine without the race that could reset a write-ahead log
+// under a reader and lose commits.
+const oldest = "3.51.3"
+
+//go:embed migrations
+var migrations embed.FS
+
+// scripts returns the schema's migrations in order. Each is applied once, none
+// is edited after it has been released, and there is no way back.
+func (s Schema) scripts() ([]string, error) {
+	names, err := fs.Glob(migrations, "migrations/"+string(s)+"/*.sql") // sorted
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		if n, _, _ := strings.Cut(path.Base(name), "_"); n != fmt.Sprintf("%04d", i+1) {
+			return nil, fmt.Errorf("migration %s: want number %04d", name, i+1)
+		}
+	}
+	return names, nil
+}
+
+// inspect looks at an existing file without changing it: once a connection has
+// set its journal mode, a foreign file would already be altered.
+func inspect(ctx context.Context, path string, s Schema) error {
+	if fi, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && fi.Size() == 0 {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var app, version, tables int
+	var engine string
+	err = db.QueryRowContext(ctx, `
+		SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
+		       (SELECT count(*) FROM sqlite_schema), sqlite_version()`).Scan(&app, &version, &tables, &engine)
+	if err != nil {
+		return named(ErrCorrupt, path, err)
+	}
+	names, err := s.scripts()
+	switch {
+	case err != nil:
+		return err
+	case older(engine, oldest):
+		return fmt.Errorf("SQLite %s has a defect that loses commits: build with %s or newer", engine, oldest)
+	case app != applicationID && (app != 0 || tables > 0):
+		return named(ErrForeign, path, fmt.Errorf("application_id %#x", app))
+	case version > len(names):
+		return named(ErrNewer, path, fmt.Errorf("schema %d; this build knows %d", version, len(names)))
+	}
+	return nil
+}
+
+// older reports whether version a comes before b.
+func older(a, b string) bool {
+	var x, y [3]int
+	_, _ = fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])
+	_, _ = fmt.Sscanf(b, "%d.%d.%d", &y[0], &y[1], &y[2])
+	for i := range x {
+		if x[i] != y[i] {
+			return x[i] < y[i]
+		}
+	}
+	return false
+}
+
+// migrate applies each script above the file's user_version, each in its own
+// transaction: a crash leaves the file at the last whole one.
+func (db *DB) migrate(ctx context.Context) error {
+	names, err := db.schema.scripts()
+	if err != nil {
+		return err
+	}
+	var have int
+	if err := db.writer.conn.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&have); err != nil {
+		return named(ErrCorrupt, db.path, err)
+	}
+	for i := have; i < len(names); i++ {
+		body, err := migrations.ReadFile(names[i])
+		if err != nil {
+			return err
+		}
+		if err := db.Write(ctx, func(tx *Tx) error { return tx.migrate(string(body), i+1) }); err != nil {
+			return fmt.Errorf("%s: migration %s: %w", db.path, names[i], err)
+		}
+	}
+	return nil
+}
+
+func (tx *Tx) migrate(script string, version int) error {
+	script += fmt.Sprintf("\n;PRAGMA application_id = %d; PRAGMA user_version = %d;", applicationID, version)
+	if _, err := tx.conn.ExecContext(context.Background(), script); err != nil {
+		return tx.failed(err)
+	}
+	// By Exec this pragma passes whatever it finds; its rows must be read.
+	broken, err := All(tx, Value[string], `SELECT "table" FROM pragma_foreign_key_check`)
+	if err == nil && len(broken) > 0 {
+		err = fmt.Errorf("dangling references in %v", broken)
+	}
+	return err
+}

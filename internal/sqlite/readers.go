@@ -1,0 +1,88 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// readLimit bounds one Read, so that none pins the write-ahead log for long.
+const readLimit = 10 * time.Second
+
+// readers are connections that only read. They are made as they are needed, up
+// to a bound, and kept.
+type readers struct {
+	pool *sql.DB
+	idle chan *conn
+	room chan struct{} // one token for each connection not yet made
+
+	mu     sync.Mutex
+	opened []*conn
+}
+
+func newReaders(pool *sql.DB) *readers {
+	n := max(4, 2*runtime.NumCPU())
+	r := &readers{pool: pool, idle: make(chan *conn, n), room: make(chan struct{}, n)}
+	for range n {
+		r.room <- struct{}{}
+	}
+	return r
+}
+
+// take returns a connection that nobody else uses until it is given back.
+func (r *readers) take(ctx context.Context) (*conn, error) {
+	select {
+	case c := <-r.idle:
+		return c, nil
+	default:
+	}
+	select {
+	case c := <-r.idle:
+		return c, nil
+	case <-r.room:
+		return r.open()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (r *readers) open() (*conn, error) {
+	c, err := newConn(context.Background(), r.pool, map[string]string{"query_only": "1", "busy_timeout": fmt.Sprint(busyTimeout.Milliseconds())})
+	if err != nil {
+		r.room <- struct{}{}
+		return nil, classify(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opened = append(r.opened, c)
+	return c, nil
+}
+
+func (r *readers) give(c *conn) { r.idle <- c }
+
+func (r *readers) read(ctx context.Context, now time.Time, fn func(*Tx) error) error {
+	c, err := r.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.give(c)
+	if err := c.run(`BEGIN`); err != nil {
+		return err
+	}
+	defer c.run(`ROLLBACK`) // nothing was written; it only ends the snapshot
+	return fn(&Tx{Now: now.UTC().Truncate(time.Millisecond), conn: c, ctx: ctx, until: time.Now().Add(readLimit)})
+}
+
+func (r *readers) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for _, c := range r.opened {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,157 @@
+// Package sqlite is a node's store: files of one writer and many readers each,
+// and their schemas. It knows the tables' shape but none of their meaning; the
+// statements live beside the types they fill. It alone knows the driver.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver, named in sql.Open
+)
+
+// Options say which file to open, and where time and chance come from.
+type Options struct {
+	Path   string
+	Schema Schema
+	Now    func() time.Time
+	Rand   io.Reader // NewID and the keys of rows; the same source gives the same ids
+	Log    *slog.Logger
+
+	// MaxPages, when not 0, bounds the file, so that a test can fill the disk.
+	MaxPages int
+}
+
+// DB is an open file. Its methods may be called from many goroutines.
+type DB struct {
+	schema  Schema
+	path    string
+	now     func() time.Time
+	writer  *writer
+	readers *readers
+	pools   []*sql.DB
+}
+
+// busyTimeout bounds the wait for another process's lock, such as a backup
+// tool's; within the process nothing waits for a lock.
+const busyTimeout = 5 * time.Second
+
+// Open opens the file, makes it where it is missing, and brings its schema up to
+// date. It refuses with ErrForeign, ErrNewer or ErrCorrupt before it has changed
+// a byte of a file it should not write.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	if err := inspect(ctx, o.Path, o.Schema); err != nil {
+		return nil, err
+	}
+	db := &DB{schema: o.Schema, path: o.Path, now: o.Now}
+	write, err := db.pool("&_txlock=immediate", o.MaxPages)
+	if err != nil {
+		return nil, err
+	}
+	if db.writer, err = newWriter(ctx, write, o); err != nil {
+		return nil, errors.Join(classify(err), db.closePools())
+	}
+	if err := db.migrate(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	read, err := db.pool("&_pragma=query_only(1)", 0)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	db.readers = newReaders(read)
+	return db, nil
+}
+
+// OpenReadOnly opens an existing file without writing to it or migrating it, for
+// a verb that looks while no node runs. Write fails.
+func OpenReadOnly(ctx context.Context, o Options) (*DB, error) {
+	if err := inspect(ctx, o.Path, o.Schema); err != nil {
+		return nil, err
+	}
+	db := &DB{schema: o.Schema, path: o.Path, now: o.Now}
+	read, err := db.pool("&mode=ro&_pragma=query_only(1)", 0)
+	if err != nil {
+		return nil, err
+	}
+	db.readers = newReaders(read)
+	return db, nil
+}
+
+// Close waits for the writes under way and closes the file. Writes that come
+// later fail with ErrClosed.
+func (db *DB) Close() error {
+	if db.writer != nil {
+		db.writer.stop()
+	}
+	var err error
+	if db.readers != nil {
+		err = db.readers.close()
+	}
+	return errors.Join(err, db.closePools())
+}
+
+// Path is the file's path.
+func (db *DB) Path() string { return db.path }
+
+// Schema is which of the node's files this is.
+func (db *DB) Schema() Schema { return db.schema }
+
+// pool opens a pool whose every connection has the same settings: a pragma set
+// by Exec would reach only one of them.
+func (db *DB) pool(extra string, maxPages int) (*sql.DB, error) {
+	q := fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"+
+		"&_pragma=foreign_keys(1)&_pragma=cache_size(-8000)&_dqs=0", busyTimeout.Milliseconds())
+	if strings.Contains(extra, "mode=ro") {
+		q = fmt.Sprintf("_pragma=busy_timeout(%d)&_dqs=0", busyTimeout.Milliseconds())
+	}
+	if maxPages > 0 {
+		q += fmt.Sprintf("&_pragma=max_page_count(%d)", maxPages)
+	}
+	pool, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: db.path}).EscapedPath(), RawQuery: q + extra}).String())
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", db.path, err)
+	}
+	db.pools = append(db.pools, pool)
+	return pool, nil
+}
+
+func (db *DB) closePools() error {
+	var errs []error
+	for _, p := range db.pools {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Read returns what fn finds in one consistent snapshot. It ends with the
+// caller's context and after readLimit, both checked between rows: an interrupt
+// of the driver's own would cost each short look-up a goroutine.
+func Read[T any](ctx context.Context, db *DB, fn func(*Tx) (T, error)) (T, error) {
+	var v T
+	err := db.readers.read(ctx, db.now(), func(tx *Tx) (err error) {
+		v, err = fn(tx)
+		return err
+	})
+	return v, err
+}
+
+// Write runs fn in the file's one write transaction and returns once what it
+// wrote is durable. Several callers' functions share a commit; one that fails is
+// rolled back alone. Nothing slow belongs inside, and no Write: it would wait for
+// itself, and fails after patience. The context counts until fn begins and not
+// afterwards: a half-cancelled statement would undo the neighbours' work too.
+//
+// A crash before Write returns leaves all of fn or nothing.
+func (db *DB) Write(ctx context.Context, fn func(*Tx) error) error {
+	if db.writer == nil {
+		return fmt.Errorf("%s is open for reading only", db.path)
+	}
+	return db.writer.write(ctx, fn)
+}
