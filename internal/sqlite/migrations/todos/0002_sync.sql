@@ -1,15 +1,15 @@
--- Where this file stands in the order of its own changes.
+-- Which life of the file this is. A cursor into another life is void.
 CREATE TABLE sync_state (
   one         INTEGER PRIMARY KEY CHECK (one = 1),
-  incarnation TEXT NOT NULL,         -- names this life of the file; a cursor of another life is void
-  seq         INTEGER NOT NULL       -- the last one given out, over all replicated tables
+  incarnation TEXT NOT NULL
 ) STRICT;
 
--- The next id for rows that this node makes, a table each.
-CREATE TABLE sync_ids (
-  tbl  TEXT PRIMARY KEY,
-  next INTEGER NOT NULL
-) STRICT;
+-- The last number given out: "seq" orders all replicated tables of the file; a
+-- table's name counts the ids of the rows made here.
+CREATE TABLE sync_counters (
+  name TEXT PRIMARY KEY,
+  n    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- One token for each page of the log that was handed out. A reader that presents
 -- a token which is not here has read another log, and begins again.

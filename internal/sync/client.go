@@ -1,0 +1,224 @@
+package sync
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"tandem/internal/loop"
+)
+
+// Protocol is the version of what crosses between the nodes. Nodes of one
+// protocol understand each other whatever their own versions.
+const Protocol = 1
+
+// helloEvery is how often local says that it is alive.
+const helloEvery = 20 * time.Second
+
+// Hello is what each node says of itself.
+type Hello struct {
+	Node        string `json:"node"`
+	Origin      int64  `json:"origin"`
+	Incarnation string `json:"incarnation"`
+	Protocol    int    `json:"protocol"`
+	Version     string `json:"version"`
+	Now         int64  `json:"now"` // Unix ms
+}
+
+// Offer is what POST changes carries: entries of the caller's log, and where the
+// stretch begins and ends.
+type Offer struct {
+	From    string            `json:"from"`
+	To      string            `json:"to"`
+	Entries []json.RawMessage `json:"rows"`
+}
+
+// Ack answers an Offer: how far the caller's log has been read.
+type Ack struct {
+	Cursor string `json:"cursor"`
+}
+
+// Client keeps this node and its peer alike, from the side that can call. Reading
+// and offering are one thing seen from two ends: whoever reads holds a cursor into
+// the other's log, and whoever writes checks it.
+type Client struct {
+	log     *Log
+	peer    *Peer
+	sets    []Set
+	hello   func() Hello
+	logger  *slog.Logger
+	greeted atomic.Bool
+	status  status
+
+	ack   Ack  // how far the peer has read; the offer loop's own
+	asked bool // whether ack came from the peer since the last failure
+
+	fetch, offer, beat *loop.Loop
+}
+
+// NewClient returns a client that is not yet running. Hello says what this node
+// is, now.
+func NewClient(l *Log, p *Peer, sets []Set, hello func() Hello, log *slog.Logger) *Client {
+	c := &Client{log: l, peer: p, sets: sets, hello: hello, logger: log}
+	c.fetch = loop.New("fetch", loop.Shortest, log, c.noting(c.Fetch))
+	c.offer = loop.New("offer", loop.Longest, log, c.noting(c.Offer))
+	c.beat = loop.New("hello", helloEvery, log, c.Greet)
+	l.OnChange(c.offer.Wake)
+	return c
+}
+
+// Loops are what runs while the node does.
+func (c *Client) Loops() []*loop.Loop { return []*loop.Loop{c.beat, c.fetch, c.offer} }
+
+// Greet tells the peer who calls and hears who answers. Nothing else is said to a
+// node that turns out to be a copy of this one or to speak another protocol.
+func (c *Client) Greet(ctx context.Context) error {
+	mine := c.hello()
+	var theirs Hello
+	if err := c.peer.Call(ctx, http.MethodPost, "hello", mine, &theirs); err != nil {
+		c.greeted.Store(false)
+		return c.status.failed(err)
+	}
+	after := c.hello().Now
+	if err := theirs.Check(mine, c.peer.name); err != nil {
+		c.greeted.Store(false)
+		return c.status.failed(err)
+	}
+	c.status.heard(theirs, time.Duration(theirs.Now-(mine.Now+after)/2)*time.Millisecond)
+	c.greeted.Store(true)
+	return nil
+}
+
+// Check returns why the node that said h cannot be the peer of the node that is me.
+func (h Hello) Check(me Hello, name string) error {
+	switch {
+	case h.Node == me.Node || h.Origin == me.Origin:
+		return ErrPeerSelf.Because(fmt.Errorf("it says that it is %.40q, origin %d", h.Node, h.Origin))
+	case h.Node != name:
+		return ErrPeerRefused.Because(fmt.Errorf("it says that it is %.40q, not %q", h.Node, name))
+	case h.Protocol != me.Protocol:
+		return ErrPeerVersion.Because(fmt.Errorf("it speaks %d, this node %d", h.Protocol, me.Protocol))
+	}
+	return nil
+}
+
+// greet greets unless that has been done since the last failure.
+func (c *Client) greet(ctx context.Context) error {
+	if c.greeted.Load() {
+		return nil
+	}
+	return c.Greet(ctx)
+}
+
+// noting keeps a failure for Status, and has the next round greet first.
+func (c *Client) noting(work func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := work(ctx)
+		if ctx.Err() == nil && err != nil {
+			c.greeted.Store(false)
+			return c.status.failed(err)
+		}
+		return err
+	}
+}
+
+// Fetch applies page after page of the peer's log, and waits at its end for more.
+// It returns when a call fails or ctx ends.
+func (c *Client) Fetch(ctx context.Context) error {
+	for {
+		if err := c.greet(ctx); err != nil {
+			return err
+		}
+		if err := c.FetchPage(ctx, MaxWait); err != nil {
+			return err
+		}
+	}
+}
+
+// FetchPage applies one page of the peer's log, waiting so long for one.
+func (c *Client) FetchPage(ctx context.Context, wait time.Duration) error {
+	cursor, err := c.log.Cursor(ctx, c.peer.name)
+	if err != nil {
+		return err
+	}
+	query := url.Values{"cursor": {cursor}, "wait": {wait.String()}}
+	for _, s := range c.sets {
+		held, err := s.Held(ctx)
+		if err != nil {
+			return err
+		}
+		query.Set(s.Name, held)
+	}
+	var page Page
+	if err := c.peer.Call(ctx, http.MethodGet, "changes?"+query.Encode(), nil, &page); err != nil {
+		return err
+	}
+	if page.Reset != "" {
+		c.logger.InfoContext(ctx, "reading the peer's log from its start", "peer", c.peer.name, "reason", page.Reset)
+	}
+	if _, err := c.log.Apply(ctx, c.peer.name, cursor, page.Cursor, page.Entries); err != nil {
+		return err
+	}
+	c.status.fetched.Store(c.hello().Now)
+	return c.copySets(ctx, page.Sets)
+}
+
+func (c *Client) copySets(ctx context.Context, newer map[string]string) error {
+	for _, s := range c.sets {
+		if _, ok := newer[s.Name]; !ok {
+			continue
+		}
+		var whole Whole
+		if err := c.peer.Call(ctx, http.MethodGet, s.Path, nil, &whole); err != nil {
+			return err
+		}
+		if err := s.Import(ctx, whole.Generation, whole.Body); err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// Whole is a Set as it crosses.
+type Whole struct {
+	Generation string          `json:"generation"`
+	Body       json.RawMessage `json:"body"`
+}
+
+// Offer hands the peer whatever of this node's log it has not read, until there
+// is nothing left. How far it has read is its own knowledge, asked for after each
+// failure and never kept on disk: a position kept there could be one from before
+// a restore.
+func (c *Client) Offer(ctx context.Context) (err error) {
+	defer func() { c.asked = err == nil }()
+	if err := c.greet(ctx); err != nil {
+		return err
+	}
+	if !c.asked {
+		if err := c.peer.Call(ctx, http.MethodPost, "changes", Offer{Entries: []json.RawMessage{}}, &c.ack); err != nil {
+			return err
+		}
+	}
+	for {
+		page, err := c.log.Page(ctx, c.ack.Cursor)
+		if err != nil {
+			return err
+		}
+		if len(page.Entries) == 0 {
+			c.status.offered.Store(c.hello().Now)
+			return nil
+		}
+		offer := Offer{From: c.ack.Cursor, To: page.Cursor, Entries: page.Entries}
+		if err := c.peer.Call(ctx, http.MethodPost, "changes", offer, &c.ack); err != nil {
+			return err
+		}
+		if c.ack.Cursor != page.Cursor {
+			return ErrPeerFailed.Because(fmt.Errorf("the peer did not take the cursor it was offered: does another node share its name?"))
+		}
+	}
+}

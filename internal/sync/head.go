@@ -1,0 +1,191 @@
+package sync
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"tandem/internal/sqlite"
+)
+
+// UID names a row for ever, whatever its key. Made here it begins with the time,
+// so that the index on it grows at one end.
+type UID [16]byte
+
+// Scan implements sql.Scanner.
+func (u *UID) Scan(v any) error {
+	b, ok := v.([]byte)
+	if !ok || len(b) != len(u) {
+		return errors.New("not a uid of 16 bytes")
+	}
+	copy(u[:], b)
+	return nil
+}
+
+// MarshalText writes the uid as 32 hexadecimal digits.
+func (u UID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, u[:]), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (u *UID) UnmarshalText(b []byte) error {
+	if hex.DecodedLen(len(b)) != len(u) {
+		return errors.New("not a uid of 32 hexadecimal digits")
+	}
+	_, err := hex.Decode(u[:], b)
+	return err
+}
+
+func (u UID) String() string { return hex.EncodeToString(u[:]) }
+
+// KeyedUID is the uid of what a request under a key makes: the same request makes
+// the same row, also when it is sent to the other node. Parts are taken apart by
+// their lengths, so that no two lists of parts are one.
+func KeyedUID(parts ...string) UID {
+	h := sha256.New()
+	for _, p := range parts {
+		_ = binary.Write(h, binary.BigEndian, uint32(len(p)))
+		h.Write([]byte(p))
+	}
+	return UID(h.Sum(nil)[:16])
+}
+
+func newUID(tx *sqlite.Tx) UID {
+	var u UID
+	binary.BigEndian.PutUint64(u[:8], uint64(tx.Millis())<<16)
+	copy(u[6:], tx.Random(10))
+	return u
+}
+
+// Ref is a row's key as people see it: 0-42 is row 42 of those that node 0 made.
+type Ref struct{ Origin, ID int64 }
+
+func (r Ref) String() string {
+	return strconv.FormatInt(r.Origin, 10) + "-" + strconv.FormatInt(r.ID, 10)
+}
+
+// ParseRef reads what String wrote, and nothing else: each row has one address.
+func ParseRef(s string) (Ref, bool) {
+	o, n, ok := strings.Cut(s, "-")
+	id, err := strconv.ParseInt(n, 10, 64)
+	if !ok || err != nil || id < 1 || (o != "0" && o != "1") {
+		return Ref{}, false
+	}
+	r := Ref{Origin: int64(o[0] - '0'), ID: id}
+	return r, r.String() == s
+}
+
+// Seen says which versions a version contains: for each writer (node/incarnation)
+// the largest stamp of his that went into it.
+type Seen map[string]int64
+
+// Scan implements sql.Scanner.
+func (s *Seen) Scan(v any) error {
+	t, ok := v.(string)
+	if !ok {
+		return errors.New("seen is not text")
+	}
+	return json.Unmarshal([]byte(t), s)
+}
+
+func (s Seen) String() string {
+	if len(s) == 1 { // as it is in each row that is made: worth no map walk
+		for w, at := range s {
+			return `{` + strconv.Quote(w) + `:` + strconv.FormatInt(at, 10) + `}`
+		}
+	}
+	b, _ := json.Marshal(map[string]int64(s)) // a map of strings and numbers marshals
+	return string(b)
+}
+
+// merge takes the larger entry of each writer, and reports whether s grew.
+func (s Seen) merge(other Seen) bool {
+	grew := false
+	for w, at := range other {
+		if at > s[w] {
+			s[w], grew = at, true
+		}
+	}
+	return grew
+}
+
+// Head is the part of a row that replication owns. A domain reads it with the
+// row, and writes it back after AddTx or EditTx has filled it.
+type Head struct {
+	Ref
+	UID       UID
+	Owner     string // the account's id
+	CreatedAt int64  // Unix ms, as are all times here
+	UpdatedAt int64
+	UpdatedBy string // the node that wrote this version
+	DeletedAt *int64
+	Seq       int64
+	Seen      Seen
+}
+
+// HeadColumns are Head's columns, in the order of Dest and Args.
+const HeadColumns = `origin, id, uid, owner, created_at, updated_at, updated_by, deleted_at, seq, seen`
+
+// Dest returns where to scan HeadColumns to.
+func (h *Head) Dest() []any {
+	return []any{&h.Origin, &h.ID, &h.UID, &h.Owner, &h.CreatedAt, &h.UpdatedAt, &h.UpdatedBy, &h.DeletedAt, &h.Seq, &h.Seen}
+}
+
+// Args returns HeadColumns as arguments.
+func (h *Head) Args() []any {
+	return []any{h.Origin, h.ID, h.UID[:], h.Owner, h.CreatedAt, h.UpdatedAt, h.UpdatedBy, h.DeletedAt, h.Seq, h.Seen.String()}
+}
+
+// keptFor is how long a request's key answers with the row it made.
+const keptFor = 7 * 24 * time.Hour
+
+// AddTx returns the head of a new row of the owner. Key names the request that
+// makes it, or is the zero UID: where that request made a row already within the
+// last seven days, on either node, AddTx returns that row's head and false, and
+// there is nothing to insert.
+func (l *Log) AddTx(tx *sqlite.Tx, table, owner string, key UID) (Head, bool, error) {
+	uid := key
+	if key != (UID{}) {
+		old, found, err := sqlite.One(tx, scanHead, `SELECT `+HeadColumns+` FROM `+l.tables[table].Name+` WHERE uid = ?`, key[:])
+		if err != nil || found && old.Owner == owner && old.CreatedAt > tx.Millis()-keptFor.Milliseconds() {
+			return old, false, err
+		}
+		if found {
+			uid = UID{}
+		}
+	}
+	if uid == (UID{}) {
+		uid = newUID(tx)
+	}
+	seq, id, err := l.nextTx(tx, table)
+	if err != nil {
+		return Head{}, false, err
+	}
+	if id == 0 {
+		return Head{}, false, fmt.Errorf("table %q is not in the log", table)
+	}
+	now := tx.Millis()
+	return Head{
+		Ref: Ref{l.origin, id}, UID: uid, Owner: owner, CreatedAt: now, UpdatedAt: now, UpdatedBy: l.node,
+		Seq: seq, Seen: Seen{l.writer: now},
+	}, true, nil
+}
+
+// EditTx gives h the stamp and the place of a new version. The stamp is above the
+// one it replaces whatever the clock says: who edits what he saw, wins over it.
+func (l *Log) EditTx(tx *sqlite.Tx, h *Head) error {
+	seq, err := l.seqTx(tx)
+	if err != nil {
+		return err
+	}
+	h.UpdatedAt = max(tx.Millis(), h.UpdatedAt+1)
+	h.UpdatedBy, h.Seq = l.node, seq
+	h.Seen.merge(Seen{l.writer: h.UpdatedAt})
+	return nil
+}
+
+func scanHead(r sqlite.Row) (h Head, err error) { return h, r.Scan(h.Dest()...) }

@@ -1,0 +1,64 @@
+package sync
+
+import (
+	gosync "sync"
+	"sync/atomic"
+	"time"
+
+	"tandem/internal/fault"
+)
+
+// Status is how replication stands, for people.
+type Status struct {
+	Peer      string        `json:"peer"`
+	State     string        `json:"state"` // ok | offline | attention
+	Code      string        `json:"code,omitempty"`
+	Detail    string        `json:"detail,omitempty"`
+	FetchedAt int64         `json:"fetched_at,omitempty"` // Unix ms of the last success
+	OfferedAt int64         `json:"offered_at,omitempty"`
+	Version   string        `json:"version,omitempty"` // of the peer
+	Skew      time.Duration `json:"skew"`              // the peer's clock less this one's
+}
+
+// status is what a Client remembers of its calls, in memory: after a restart the
+// next call tells it anew.
+type status struct {
+	fetched, offered atomic.Int64
+
+	mu    gosync.Mutex
+	err   error
+	hello Hello
+	skew  time.Duration
+}
+
+func (s *status) failed(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	return err
+}
+
+func (s *status) heard(h Hello, skew time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err, s.hello, s.skew = nil, h, skew
+}
+
+// Status returns how the last calls went.
+func (c *Client) Status() Status {
+	s := &c.status
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := Status{
+		Peer: c.peer.name, State: "ok", FetchedAt: s.fetched.Load(), OfferedAt: s.offered.Load(),
+		Version: s.hello.Version, Skew: s.skew,
+	}
+	if s.err != nil {
+		f := fault.From(s.err)
+		out.State, out.Code, out.Detail = "attention", f.Code, f.Detail
+		if f.Code == ErrPeerAway.Code {
+			out.State = "offline"
+		}
+	}
+	return out
+}

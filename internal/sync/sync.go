@@ -1,0 +1,147 @@
+// Package sync keeps the rows and facts of two nodes alike. A domain makes and
+// edits its rows in its own transactions and asks the Log for a stamp and a place
+// in the order; the Log serves what follows a reader's cursor, and applies what
+// the peer's log serves, by one rule that ends the same in any order and after any
+// number of repeats. It knows no domain: newNode hands it the tables.
+//
+// Files that also need the standard package import this one as nodesync.
+package sync
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	gosync "sync"
+
+	"tandem/internal/sqlite"
+)
+
+// Options say whose log it is.
+type Options struct {
+	Node   string // this node's name; it signs each version
+	Origin int64  // 0 or 1; it keys each row made here
+	Tables []*Table
+	Facts  func(*sqlite.Tx, []Fact) error // called within the transaction that applies facts from the peer
+}
+
+// Log is the order of all changes of one file, this node's and its peer's.
+type Log struct {
+	db          *sqlite.DB
+	node        string
+	origin      int64
+	incarnation string
+	writer      string // node/incarnation: who signs in seen
+	tables      map[string]*Table
+	order       []*Table
+	applied     func(*sqlite.Tx, []Fact) error
+
+	mu      gosync.Mutex
+	changed chan struct{} // closed and replaced after each commit that appends
+	wakes   []func()
+}
+
+// NewLog opens the log of a file, and begins its first incarnation when it has none.
+func NewLog(ctx context.Context, db *sqlite.DB, o Options) (*Log, error) {
+	l := &Log{
+		db: db, node: o.Node, origin: o.Origin, tables: map[string]*Table{}, order: o.Tables,
+		applied: o.Facts, changed: make(chan struct{}),
+	}
+	for _, t := range o.Tables {
+		t.prepare()
+		l.tables[t.Name] = t
+	}
+	err := db.Write(ctx, func(tx *sqlite.Tx) error {
+		for _, name := range append([]string{counterSeq}, tableNames(o.Tables)...) {
+			if _, err := tx.Exec(`INSERT INTO sync_counters (name, n) VALUES (?, 0) ON CONFLICT (name) DO NOTHING`, name); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Exec(`INSERT INTO sync_state (one, incarnation) VALUES (1, ?) ON CONFLICT (one) DO NOTHING`,
+			hex.EncodeToString(tx.Random(8))); err != nil {
+			return err
+		}
+		var err error
+		l.incarnation, _, err = sqlite.One(tx, sqlite.Value[string], `SELECT incarnation FROM sync_state`)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	l.writer = l.node + "/" + l.incarnation
+	return l, nil
+}
+
+// Node is the name that signs this log's versions.
+func (l *Log) Node() string { return l.node }
+
+// Incarnation names this life of the file.
+func (l *Log) Incarnation() string { return l.incarnation }
+
+// Changed returns a channel that closes at the next commit that appends. Take it
+// before you look, so that no change falls between.
+func (l *Log) Changed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}
+
+// OnChange has f called after each commit that appends.
+func (l *Log) OnChange(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wakes = append(l.wakes, f)
+}
+
+// Announce ends the waits on Changed. What the peer copies whole announces
+// itself here too.
+func (l *Log) Announce() {
+	l.mu.Lock()
+	close(l.changed)
+	l.changed = make(chan struct{})
+	wakes := l.wakes
+	l.mu.Unlock()
+	for _, f := range wakes {
+		f()
+	}
+}
+
+// counterSeq is the counter that orders the whole file.
+const counterSeq = "seq"
+
+// nextTx gives out the next seq and, for a row made here, the next id of its table.
+func (l *Log) nextTx(tx *sqlite.Tx, table string) (seq, id int64, err error) {
+	type counter struct {
+		name string
+		n    int64
+	}
+	scan := func(r sqlite.Row) (c counter, err error) { return c, r.Scan(&c.name, &c.n) }
+	counters, err := sqlite.All(tx, scan, `UPDATE sync_counters SET n = n + 1 WHERE name IN ('seq', ?) RETURNING name, n`, table)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, c := range counters {
+		if c.name == counterSeq {
+			seq = c.n
+		} else {
+			id = c.n
+		}
+	}
+	tx.AfterCommit(l.Announce)
+	return seq, id, nil
+}
+
+// seqTx gives out the next seq.
+func (l *Log) seqTx(tx *sqlite.Tx) (int64, error) {
+	seq, _, err := l.nextTx(tx, counterSeq)
+	return seq, err
+}
+
+// newToken returns a token that no log has issued. It comes from the system's own
+// randomness: a token repeated by a seeded source would pass for one that a
+// restored file never issued.
+func newToken() string {
+	var b [12]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
