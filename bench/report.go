@@ -83,6 +83,7 @@ func writeTable(w io.Writer, m machine, settings string, rows []reported) error 
 // writeJSON is the same report for programs.
 func writeJSON(w io.Writer, m machine, settings string, rows []reported) error {
 	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(struct {
 		Machine  machine    `json:"machine"`
