@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path"
 	"strings"
@@ -58,8 +57,7 @@ func inspect(ctx context.Context, path string, s Schema) error {
 	} else if err != nil {
 		return err
 	}
-	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}
-	db, err := sql.Open("sqlite", u.String())
+	db, err := sql.Open("sqlite", fileURL(path, "mode=ro&_pragma=busy_timeout(5000)"))
 	if err != nil {
 		return err
 	}

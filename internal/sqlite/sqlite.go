@@ -114,12 +114,18 @@ func (db *DB) pool(extra string, maxPages int) (*sql.DB, error) {
 	if maxPages > 0 {
 		q += fmt.Sprintf("&_pragma=max_page_count(%d)", maxPages)
 	}
-	pool, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: db.path}).EscapedPath(), RawQuery: q + extra}).String())
+	pool, err := sql.Open("sqlite", fileURL(db.path, q+extra))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.path, err)
 	}
 	db.pools = append(db.pools, pool)
 	return pool, nil
+}
+
+// fileURL names a file with its settings. A path is escaped, since a '?' in it
+// would begin the settings.
+func fileURL(path, settings string) string {
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: settings}).String()
 }
 
 func (db *DB) closePools() error {

@@ -1,0 +1,71 @@
+package sqlite
+
+import (
+	"bytes"
+	"time"
+
+	"tandem/internal/fault"
+)
+
+// KeysKept is how long a request's key answers with the first answer.
+const KeysKept = 7 * 24 * time.Hour
+
+// ErrKeyReused refuses a key that came before with another body.
+var ErrKeyReused = fault.New(fault.Invalid, "idempotency_key_reused", "This Idempotency-Key was used with another body. Use a new key for a new request.")
+
+// Request is what an idempotency key is unique within, and what it stands for.
+type Request struct {
+	Owner string
+	Route string // method and pattern, such as "POST /v1/todos"
+	Key   string
+	Body  []byte // a keyed hash of the canonical body
+}
+
+// Answer is what was said to a request, to be said again.
+type Answer struct {
+	Status int
+	Body   []byte
+}
+
+// OnceTx runs fn unless the request has been answered within KeysKept; then it
+// returns that answer and true. The answer commits with the effect of fn: a crash
+// leaves both or neither. An fn that fails leaves no trace, so that a request
+// refused today may be repeated tomorrow.
+func OnceTx(tx *Tx, r Request, fn func() (Answer, error)) (Answer, bool, error) {
+	type kept struct {
+		Answer
+		body []byte
+	}
+	scan := func(row Row) (k kept, err error) { return k, row.Scan(&k.Status, &k.Answer.Body, &k.body) }
+	old, found, err := One(tx, scan, `
+		SELECT status, answer, body FROM idempotency
+		WHERE owner = ? AND route = ? AND key = ? AND at > ?`, r.Owner, r.Route, r.Key, tx.Millis()-KeysKept.Milliseconds())
+	switch {
+	case err != nil:
+		return Answer{}, false, err
+	case found && !bytes.Equal(old.body, r.Body):
+		return Answer{}, false, ErrKeyReused
+	case found:
+		return old.Answer, true, nil
+	}
+	a, err := fn()
+	if err != nil {
+		return Answer{}, false, err
+	}
+	_, err = tx.Exec(`
+		INSERT INTO idempotency (owner, route, key, body, status, answer, at) VALUES (?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (owner, route, key) DO UPDATE SET
+			body = excluded.body, status = excluded.status, answer = excluded.answer, at = excluded.at`,
+		r.Owner, r.Route, r.Key, r.Body, a.Status, a.Body, tx.Millis())
+	return a, false, err
+}
+
+// PurgeKeysTx forgets keys older than KeysKept, a bounded number at a time so that
+// no writer waits long, and reports whether there may be more.
+func PurgeKeysTx(tx *Tx) (bool, error) {
+	const some = 500
+	n, err := tx.Exec(`
+		DELETE FROM idempotency WHERE rowid IN (SELECT rowid FROM idempotency WHERE at <= ? LIMIT ?)`,
+		tx.Millis()-KeysKept.Milliseconds(), some)
+	return n == some, err
+}
