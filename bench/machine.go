@@ -15,11 +15,15 @@ type machine struct {
 	Cores    int     `json:"cores"`
 	Go       string  `json:"go"`
 	Fsync    float64 `json:"fsync_micros"` // median of one 4 KiB write with its fsync
+	Load     float64 `json:"load"`         // runnable threads over the last minute, before anything was built
 	InMemory bool    `json:"in_memory"`    // the folder is a tmpfs, where an fsync does nothing
 }
 
 func (m machine) String() string {
 	text := fmt.Sprintf("%d cores, %s, write and fsync %.0f µs", m.Cores, m.Go, m.Fsync)
+	if m.Load > float64(m.Cores)/4 {
+		text += fmt.Sprintf("\nWARNING: the machine was busy (load %.1f before the run): measure again when it is quiet", m.Load)
+	}
 	if m.InMemory {
 		text += "\nWARNING: the folder lies in memory, where an fsync costs nothing; name one on a disk with -dir"
 	}
@@ -35,7 +39,13 @@ func inspect(dir string) (machine, error) {
 		return machine{}, err
 	}
 	m.InMemory = fs.Type == tmpfs
-	var err error
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return machine{}, err
+	}
+	if _, err := fmt.Sscan(string(text), &m.Load); err != nil {
+		return machine{}, err
+	}
 	m.Fsync, err = fsync(filepath.Join(dir, "fsync"))
 	return m, err
 }
