@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"tandem/internal/sqlite"
 )
@@ -42,9 +41,8 @@ func (u *UID) UnmarshalText(b []byte) error {
 
 func (u UID) String() string { return hex.EncodeToString(u[:]) }
 
-// KeyedUID is the uid of what a request under a key makes: the same request makes
-// the same row, also when it is sent to the other node. Parts are taken apart by
-// their lengths, so that no two lists of parts are one.
+// KeyedUID is the uid of what follows from its parts, the same on both nodes.
+// Each part goes in with its length, so that no two lists of parts are one.
 func KeyedUID(parts ...string) UID {
 	h := sha256.New()
 	for _, p := range parts {
@@ -140,39 +138,37 @@ func (h *Head) Args() []any {
 	return []any{h.Origin, h.ID, h.UID[:], h.Owner, h.CreatedAt, h.UpdatedAt, h.UpdatedBy, h.DeletedAt, h.Seq, h.Seen.String()}
 }
 
-// keptFor is how long a request's key answers with the row it made.
-const keptFor = 7 * 24 * time.Hour
+// Place is where a row stands in the order of making, which lists follow.
+type Place struct {
+	CreatedAt int64
+	Ref
+}
 
-// AddTx returns the head of a new row of the owner. Key names the request that
-// makes it, or is the zero UID: where that request made a row already within the
-// last seven days, on either node, AddTx returns that row's head and false, and
-// there is nothing to insert.
-func (l *Log) AddTx(tx *sqlite.Tx, table, owner string, key UID) (Head, bool, error) {
-	uid := key
-	if key != (UID{}) {
-		old, found, err := sqlite.One(tx, scanHead, `SELECT `+HeadColumns+` FROM `+l.tables[table].Name+` WHERE uid = ?`, key[:])
-		if err != nil || found && old.Owner == owner && old.CreatedAt > tx.Millis()-keptFor.Milliseconds() {
-			return old, false, err
-		}
-		if found {
-			uid = UID{}
-		}
-	}
-	if uid == (UID{}) {
-		uid = newUID(tx)
-	}
+// Place returns the row's.
+func (h Head) Place() Place { return Place{h.CreatedAt, h.Ref} }
+
+// AddTx returns the head of a new row of the owner.
+func (l *Log) AddTx(tx *sqlite.Tx, table, owner string) (Head, error) {
 	seq, id, err := l.nextTx(tx, table)
-	if err != nil {
-		return Head{}, false, err
+	if err == nil && id == 0 {
+		err = fmt.Errorf("table %q is not in the log", table)
 	}
-	if id == 0 {
-		return Head{}, false, fmt.Errorf("table %q is not in the log", table)
-	}
+	return l.first(tx, Ref{l.origin, id}, newUID(tx), owner, seq), err
+}
+
+// AddAtTx is AddTx for a row whose key and uid follow from what it is about, so
+// that two nodes that are apart and both make it make one row.
+func (l *Log) AddAtTx(tx *sqlite.Tx, owner string, key Ref, uid UID) (Head, error) {
+	seq, err := l.seqTx(tx)
+	return l.first(tx, key, uid, owner, seq), err
+}
+
+func (l *Log) first(tx *sqlite.Tx, key Ref, uid UID, owner string, seq int64) Head {
 	now := tx.Millis()
 	return Head{
-		Ref: Ref{l.origin, id}, UID: uid, Owner: owner, CreatedAt: now, UpdatedAt: now, UpdatedBy: l.node,
+		Ref: key, UID: uid, Owner: owner, CreatedAt: now, UpdatedAt: now, UpdatedBy: l.node,
 		Seq: seq, Seen: Seen{l.writer: now},
-	}, true, nil
+	}
 }
 
 // EditTx gives h the stamp and the place of a new version. The stamp is above the
@@ -187,5 +183,3 @@ func (l *Log) EditTx(tx *sqlite.Tx, h *Head) error {
 	h.Seen.merge(Seen{l.writer: h.UpdatedAt})
 	return nil
 }
-
-func scanHead(r sqlite.Row) (h Head, err error) { return h, r.Scan(h.Dest()...) }

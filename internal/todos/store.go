@@ -1,0 +1,151 @@
+package todos
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"tandem/internal/sqlite"
+	"tandem/internal/sync"
+	"tandem/internal/when"
+)
+
+// Store reads and writes todos. Every method is asked on behalf of an owner and
+// sees nobody else's.
+type Store struct {
+	db   *sqlite.DB
+	log  *sync.Log
+	zone func(tx *sqlite.Tx, owner string) (string, error)
+}
+
+// NewStore returns a store that tells log what changes. Zone is where an owner
+// lives, or empty.
+func NewStore(db *sqlite.DB, log *sync.Log, zone func(tx *sqlite.Tx, owner string) (string, error)) *Store {
+	return &Store{db: db, log: log, zone: zone}
+}
+
+// AddTx makes a todo. A time that fell into a gap or a fold of the clock is taken
+// and warned of.
+func (s *Store) AddTx(tx *sqlite.Tx, owner string, n New) (Todo, []when.Warning, error) {
+	var t Todo
+	zone, err := s.zone(tx, owner)
+	if err != nil {
+		return t, nil, err
+	}
+	c := Change{Content: &n.Content, Done: &n.Done, Notes: &n.Notes, DueAt: &n.DueAt, DueOn: &n.DueOn, Zone: &n.Zone}
+	warnings, err := c.apply(&t, zone)
+	if err != nil {
+		return t, nil, err
+	}
+	if t.Head, err = s.log.AddTx(tx, "todos", owner); err != nil {
+		return t, nil, err
+	}
+	_, err = tx.Exec(`
+		INSERT INTO todos (`+columns+`)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, t.args()...)
+	return t, warnings, err
+}
+
+// EditTx alters a todo and returns its new version; a change that alters nothing
+// makes none.
+func (s *Store) EditTx(tx *sqlite.Tx, owner string, ref sync.Ref, c Change) (Todo, []when.Warning, error) {
+	t, err := s.GetTx(tx, owner, ref)
+	if err != nil {
+		return t, nil, err
+	}
+	zone, err := s.zone(tx, owner)
+	if err != nil {
+		return t, nil, err
+	}
+	before := t
+	warnings, err := c.apply(&t, zone)
+	if err != nil || same(before, t) {
+		return before, warnings, err
+	}
+	return t, warnings, s.saveTx(tx, &t)
+}
+
+// DeleteTx deletes a todo. One that is gone already stays gone, without an error;
+// one that never was is ErrNotFound.
+func (s *Store) DeleteTx(tx *sqlite.Tx, owner string, ref sync.Ref) error {
+	t, found, err := sqlite.One(tx, scan, `
+		SELECT `+columns+` FROM todos WHERE origin = ? AND id = ? AND owner = ?`, ref.Origin, ref.ID, owner)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return ErrNotFound
+	case t.DeletedAt != nil:
+		return nil
+	}
+	now := tx.Millis()
+	t.DeletedAt = &now
+	return s.saveTx(tx, &t)
+}
+
+func (s *Store) saveTx(tx *sqlite.Tx, t *Todo) error {
+	if err := s.log.EditTx(tx, &t.Head); err != nil {
+		return err
+	}
+	_, err := tx.Exec(`
+		UPDATE todos SET updated_at = ?, updated_by = ?, deleted_at = ?, seq = ?, seen = ?,
+			content = ?, due_at = ?, due_on = ?, tz = ?, done = ?, notes = ?
+		WHERE origin = ? AND id = ?`,
+		t.UpdatedAt, t.UpdatedBy, t.DeletedAt, t.Seq, t.Seen.String(),
+		t.Content, sqlite.MillisPtr(t.DueAt), t.DueOn, t.Zone, t.Done, t.Notes, t.Origin, t.ID)
+	return err
+}
+
+// GetTx returns a todo of the owner, or ErrNotFound.
+func (s *Store) GetTx(tx *sqlite.Tx, owner string, ref sync.Ref) (Todo, error) {
+	t, found, err := sqlite.One(tx, scan, `
+		SELECT `+columns+` FROM todos WHERE origin = ? AND id = ? AND owner = ? AND deleted_at IS NULL`,
+		ref.Origin, ref.ID, owner)
+	if err == nil && !found {
+		err = ErrNotFound
+	}
+	return t, err
+}
+
+// Get is GetTx in a transaction of its own.
+func (s *Store) Get(ctx context.Context, owner string, ref sync.Ref) (Todo, error) {
+	return sqlite.Read(ctx, s.db, func(tx *sqlite.Tx) (Todo, error) { return s.GetTx(tx, owner, ref) })
+}
+
+// Filter says which todos to list; its zero value lists all.
+type Filter struct {
+	Done      *bool
+	DueBefore *time.Time // due at an instant before this one
+	Text      string     // somewhere in content or notes, in any case of ASCII letters
+}
+
+// List returns up to limit todos after a place in the order they were made,
+// oldest first.
+func (s *Store) List(ctx context.Context, owner string, f Filter, after sync.Place, limit int) ([]Todo, error) {
+	query := `SELECT ` + columns + ` FROM todos
+		WHERE owner = ? AND deleted_at IS NULL AND (created_at, origin, id) > (?, ?, ?)`
+	args := []any{owner, after.CreatedAt, after.Origin, after.ID}
+	if f.Done != nil {
+		query, args = query+` AND done = ?`, append(args, *f.Done)
+	}
+	if f.DueBefore != nil {
+		query, args = query+` AND due_at < ?`, append(args, f.DueBefore.UnixMilli())
+	}
+	if f.Text != "" {
+		like := "%" + likeEscaper.Replace(f.Text) + "%"
+		query, args = query+` AND (content LIKE ? ESCAPE '\' OR notes LIKE ? ESCAPE '\')`, append(args, like, like)
+	}
+	query, args = query+` ORDER BY created_at, origin, id LIMIT ?`, append(args, limit)
+	return sqlite.Read(ctx, s.db, func(tx *sqlite.Tx) ([]Todo, error) { return sqlite.All(tx, scan, query, args...) })
+}
+
+var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+func same(a, b Todo) bool {
+	return a.Content == b.Content && a.Done == b.Done && a.Notes == b.Notes &&
+		equal(sqlite.MillisPtr(a.DueAt), sqlite.MillisPtr(b.DueAt)) && equal(a.DueOn, b.DueOn) && equal(a.Zone, b.Zone)
+}
+
+func equal[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
