@@ -143,6 +143,31 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+func TestYesWithAnErrorsStatusIsNoAcceptance(t *testing.T) {
+	for _, status := range []int{302, 500, 502} {
+		b, _ := dial(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			io.WriteString(w, `{"ok": true, "result": {"message_id": 5}}`)
+		}))
+		if f := fail(t, b, chat, notice); f.Verdict != push.Retry || !f.Answered {
+			t.Errorf("%d: %+v", status, f)
+		}
+	}
+	for _, body := range []string{`{"ok": true}`, `{"ok": true, "result": true}`, `{"ok": true, "result": {}}`, `{}`, `[]`, ``} {
+		b, _ := dial(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }))
+		if f := fail(t, b, chat, notice); f.Verdict != push.Retry || f.Code != "unreadable_answer" {
+			t.Errorf("%q: %+v", body, f)
+		}
+	}
+}
+
+func TestEndpointMayHaveAPathOfItsOwn(t *testing.T) {
+	far := standin.NewTelegram(token)
+	wire := standin.Transport(http.StripPrefix("/a b/%s", far))
+	b := telegram.New(telegram.Options{Token: token, Endpoint: "https://telegram.test/a%20b/%25s/", Transport: wire})
+	succeed(t, b, chat, notice)
+}
+
 func TestWrongTokenIsOurFault(t *testing.T) {
 	for name, wrong := range map[string]string{"unknown": "123456:other", "no token at all": "junk"} {
 		t.Run(name, func(t *testing.T) {
@@ -262,8 +287,12 @@ func TestNoErrorShowsTheToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := telegram.New(telegram.Options{Token: token, Transport: broken{err}})
-			if f := fail(t, b, chat, notice); f.Verdict != push.Retry || f.Answered {
+			f := fail(t, b, chat, notice)
+			if f.Verdict != push.Retry || f.Answered {
 				t.Errorf("%+v", f)
+			}
+			if inner, ok := errors.AsType[*url.Error](err); ok && !errors.Is(f, inner.Err) {
+				t.Errorf("the reason was lost with the URL: %v", f)
 			}
 		})
 	}
