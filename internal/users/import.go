@@ -1,0 +1,104 @@
+package users
+
+import (
+	"context"
+	"errors"
+
+	"tandem/internal/fault"
+	"tandem/internal/sqlite"
+)
+
+// Import makes the directory that came from the authority the one held here, in one
+// commit: a crash leaves the old one or the new one. Accounts that are gone go, with
+// their sessions; a new password or a ban ends the account's sessions here too. The
+// generation held, or an older one of its incarnation, changes nothing. A body that
+// is not a whole directory is bad_directory and changes nothing, and so is an empty
+// one where accounts are held: an authority that lost its file must not lock all out.
+func (s *Store) Import(ctx context.Context, generation string, body []byte) error {
+	if s.o.Authority {
+		return fault.New(fault.Conflict, "accounts_live_here", "Accounts are kept by this node; it takes no directory from another.")
+	}
+	g, ok := parseGeneration(generation)
+	if !ok {
+		return errBadDirectory.Because(errors.New("no generation"))
+	}
+	accounts, err := parse(body)
+	if err != nil {
+		return errBadDirectory.Because(err)
+	}
+	return s.db.Write(ctx, func(tx *sqlite.Tx) error {
+		held, err := heldTx(tx)
+		if err != nil || held.includes(g) {
+			return err
+		}
+		have, err := recordsTx(tx)
+		if err != nil {
+			return err
+		}
+		if len(accounts) == 0 && len(have) > 0 {
+			return errBadDirectory.Because(errors.New("empty, and accounts are held here"))
+		}
+		if err := replaceTx(tx, have, accounts); err != nil {
+			return err
+		}
+		tx.AfterCommit(func() {
+			s.o.Log.Info("directory taken over", "generation", generation, "accounts", len(accounts), "before", len(have))
+		})
+		return s.changedTx(tx, g)
+	})
+}
+
+// replaceTx turns the accounts held into those that came.
+func replaceTx(tx *sqlite.Tx, have, come []record) error {
+	next := make(map[string]record, len(come))
+	for _, a := range come {
+		next[a.ID] = a
+	}
+	for _, old := range have {
+		if err := makeRoomTx(tx, old, next); err != nil {
+			return err
+		}
+	}
+	for _, a := range come {
+		if err := storeTx(tx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRoomTx ends what of an account held here does not go on, and frees an address
+// that it gives up, since another may be about to take it.
+func makeRoomTx(tx *sqlite.Tx, old record, next map[string]record) error {
+	a, stays := next[old.ID]
+	if !stays {
+		_, err := tx.Exec(`DELETE FROM users WHERE id = ?`, old.ID) // and its sessions
+		return err
+	}
+	if a.Email != old.Email {
+		if _, err := tx.Exec(`UPDATE users SET email = id WHERE id = ?`, old.ID); err != nil {
+			return err
+		}
+	}
+	// A restored authority may count to the same version with another password.
+	if a.PasswordVersion != old.PasswordVersion || a.PasswordHash != old.PasswordHash || a.DisabledAt != nil {
+		return endSessionsTx(tx, old.ID)
+	}
+	return nil
+}
+
+func storeTx(tx *sqlite.Tx, a record) error {
+	_, err := tx.Exec(`
+		INSERT INTO users (id, email, password_hash, role, password_version, disabled_at, created_at, updated_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET
+		  email = excluded.email,
+		  password_hash = excluded.password_hash,
+		  role = excluded.role,
+		  password_version = excluded.password_version,
+		  disabled_at = excluded.disabled_at,
+		  created_at = excluded.created_at,
+		  updated_at = excluded.updated_at`,
+		a.ID, a.Email, a.PasswordHash, a.Role, a.PasswordVersion, a.DisabledAt, a.CreatedAt, a.UpdatedAt)
+	return err
+}
