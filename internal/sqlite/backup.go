@@ -11,15 +11,14 @@ import (
 	sqlite3 "modernc.org/sqlite"
 )
 
-// backupPages are copied between two reports of progress.
+// backupPages are copied between two looks at the caller's context.
 const backupPages = 1024
 
 // Backup copies all files as they were at one moment into dir, which must exist,
 // while the node goes on: the writers pause only until a snapshot of each file is
-// open. Progress, where given, hears of pages done and pages in all, a file at a
-// time. After an error or a crash the copies in dir are worth nothing; the caller
+// open. After an error or a crash the copies in dir are worth nothing; the caller
 // gives the folder its final name once Backup has returned.
-func Backup(ctx context.Context, dir string, progress func(file string, done, total int), files ...*DB) error {
+func Backup(ctx context.Context, dir string, files ...*DB) error {
 	var snaps []*snapshot
 	defer func() {
 		for _, s := range snaps {
@@ -40,7 +39,7 @@ func Backup(ctx context.Context, dir string, progress func(file string, done, to
 		return err
 	}
 	for _, s := range snaps {
-		if err := s.copy(ctx, filepath.Join(dir, s.db.schema.File()), progress); err != nil {
+		if err := s.copy(ctx, filepath.Join(dir, s.db.schema.File())); err != nil {
 			return fmt.Errorf("copy %s: %w", s.db.path, err)
 		}
 	}
@@ -96,7 +95,7 @@ func (s *snapshot) close() {
 	}
 }
 
-func (s *snapshot) copy(ctx context.Context, to string, progress func(string, int, int)) error {
+func (s *snapshot) copy(ctx context.Context, to string) error {
 	err := s.conn.Raw(func(driver any) error {
 		b, err := driver.(interface {
 			NewBackup(string) (*sqlite3.Backup, error)
@@ -107,9 +106,6 @@ func (s *snapshot) copy(ctx context.Context, to string, progress func(string, in
 		for more := true; more && err == nil; {
 			if more, err = b.Step(backupPages); err == nil {
 				err = ctx.Err()
-			}
-			if progress != nil {
-				progress(s.db.schema.File(), b.PageCount()-b.Remaining(), b.PageCount())
 			}
 		}
 		return errors.Join(err, b.Finish())

@@ -53,6 +53,15 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	return s, nil
 }
 
+// Close closes the statements too: the driver keeps a connection that has one open,
+// and with it the write-ahead log beside the file.
+func (c *conn) Close() error {
+	for _, s := range c.prepared {
+		_ = s.Close()
+	}
+	return c.Conn.Close()
+}
+
 // run executes one of the writer's and readers' own statements.
 func (c *conn) run(query string) error {
 	s, err := c.prepare(query)

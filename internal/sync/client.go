@@ -27,7 +27,8 @@ type Hello struct {
 	Incarnation string `json:"incarnation"`
 	Protocol    int    `json:"protocol"`
 	Version     string `json:"version"`
-	Now         int64  `json:"now"` // Unix ms
+	Scheduler   string `json:"scheduler"` // active, standby or off
+	Now         int64  `json:"now"`       // Unix ms
 }
 
 // Offer is what POST changes carries: entries of the caller's log, and where the
@@ -51,6 +52,7 @@ type Client struct {
 	peer    *Peer
 	sets    []Set
 	hello   func() Hello
+	crash   func(point string)
 	logger  *slog.Logger
 	greeted atomic.Bool
 	status  status
@@ -61,13 +63,20 @@ type Client struct {
 	fetch, offer, beat *loop.Loop
 }
 
-// NewClient returns a client that is not yet running. Hello says what this node
-// is, now.
-func NewClient(l *Log, p *Peer, sets []Set, hello func() Hello, log *slog.Logger) *Client {
-	c := &Client{log: l, peer: p, sets: sets, hello: hello, logger: log}
-	c.fetch = loop.New("fetch", loop.Shortest, log, c.noting(c.Fetch))
-	c.offer = loop.New("offer", loop.Longest, log, c.noting(c.Offer))
-	c.beat = loop.New("hello", helloEvery, log, c.Greet)
+// ClientOptions are what a Client needs besides the log and the peer.
+type ClientOptions struct {
+	Sets  []Set
+	Hello func() Hello       // what this node is, now
+	Crash func(point string) // called at sync.fetched, sync.stored, sync.offering and sync.offered
+	Log   *slog.Logger
+}
+
+// NewClient returns a client that is not yet running.
+func NewClient(l *Log, p *Peer, o ClientOptions) *Client {
+	c := &Client{log: l, peer: p, sets: o.Sets, hello: o.Hello, crash: o.Crash, logger: o.Log}
+	c.fetch = loop.New("fetch", loop.Shortest, o.Log, c.noting(c.Fetch))
+	c.offer = loop.New("offer", loop.Longest, o.Log, c.noting(c.Offer))
+	c.beat = loop.New("hello", helloEvery, o.Log, c.Greet)
 	l.OnChange(c.offer.Wake)
 	return c
 }
@@ -161,8 +170,14 @@ func (c *Client) FetchPage(ctx context.Context, wait time.Duration) error {
 	if page.Reset != "" {
 		c.logger.InfoContext(ctx, "reading the peer's log from its start", "peer", c.peer.name, "reason", page.Reset)
 	}
+	if len(page.Entries) > 0 {
+		c.crash("sync.fetched")
+	}
 	if _, err := c.log.Apply(ctx, c.peer.name, cursor, page.Cursor, page.Entries); err != nil {
 		return err
+	}
+	if len(page.Entries) > 0 {
+		c.crash("sync.stored")
 	}
 	c.status.fetched.Store(c.hello().Now)
 	return c.copySets(ctx, page.Sets)
@@ -213,10 +228,12 @@ func (c *Client) Offer(ctx context.Context) (err error) {
 			c.status.offered.Store(c.hello().Now)
 			return nil
 		}
+		c.crash("sync.offering")
 		offer := Offer{From: c.ack.Cursor, To: page.Cursor, Entries: page.Entries}
 		if err := c.peer.Call(ctx, http.MethodPost, "changes", offer, &c.ack); err != nil {
 			return err
 		}
+		c.crash("sync.offered")
 		if c.ack.Cursor != page.Cursor {
 			return ErrPeerFailed.Because(fmt.Errorf("the peer did not take the cursor it was offered: does another node share its name?"))
 		}

@@ -16,8 +16,9 @@ type Status struct {
 	Detail    string        `json:"detail,omitempty"`
 	FetchedAt int64         `json:"fetched_at,omitempty"` // Unix ms of the last success
 	OfferedAt int64         `json:"offered_at,omitempty"`
-	Version   string        `json:"version,omitempty"` // of the peer
-	Skew      time.Duration `json:"skew"`              // the peer's clock less this one's
+	Version   string        `json:"version,omitempty"`   // of the peer
+	Scheduler string        `json:"scheduler,omitempty"` // of the peer
+	Skew      time.Duration `json:"skew"`                // the peer's clock less this one's
 }
 
 // status is what a Client remembers of its calls, in memory: after a restart the
@@ -51,7 +52,7 @@ func (c *Client) Status() Status {
 	defer s.mu.Unlock()
 	out := Status{
 		Peer: c.peer.name, State: "ok", FetchedAt: s.fetched.Load(), OfferedAt: s.offered.Load(),
-		Version: s.hello.Version, Skew: s.skew,
+		Version: s.hello.Version, Scheduler: s.hello.Scheduler, Skew: s.skew,
 	}
 	if s.err != nil {
 		f := fault.From(s.err)

@@ -30,4 +30,10 @@ CREATE TABLE scheduled_messages (
   PRIMARY KEY (origin, id)
 ) STRICT;
 CREATE INDEX scheduled_messages_listed ON scheduled_messages (owner, created_at, origin, id) WHERE deleted_at IS NULL;
-CREATE INDEX scheduled_messages_due ON scheduled_messages (next_fire_at) WHERE next_fire_at IS NOT NULL;
+CREATE INDEX scheduled_messages_due ON scheduled_messages (next_fire_at, origin, id, owner) WHERE next_fire_at IS NOT NULL;
+
+-- Which occurrences of a reminder rang, and under which schedule; whoever tells of
+-- one, and whether or not the reminder has come yet. A body that is no JSON is in
+-- facts and not here.
+CREATE INDEX facts_fired ON facts (body ->> '$.reminder', body ->> '$.schedule_hash', CAST(body ->> '$.due_at' AS INTEGER))
+  WHERE kind = 'fired' AND json_valid(body);

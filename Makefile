@@ -1,0 +1,26 @@
+# What a contributor runs. `make test` says what is missing; .ci/run installs it.
+export CGO_ENABLED = 0
+GO ?= go
+
+.PHONY: build test check bench clean
+
+build: ## the binary, as tandem
+	$(GO) build -trimpath -o tandem ./cmd/node
+
+test: check ## everything that must hold before a change lands
+	$(GO) test -timeout 12m ./...
+	cd bench && $(GO) vet ./... && $(GO) test -timeout 5m ./...
+
+check: ## format, vet, staticcheck, pinned libraries
+	@command -v $(GO) >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or from go.dev"; exit 1; }
+	@unformatted=$$(gofmt -l cmd internal bench); [ -z "$$unformatted" ] || { echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(GO) vet -tags crashpoints ./cmd/node
+	$(GO) tool staticcheck ./...
+
+bench: ## beside PocketBase, in one run; wants wrk
+	@command -v wrk >/dev/null || { echo "wrk is missing: install the package wrk (Debian: apt-get install wrk)"; exit 1; }
+	cd bench && $(GO) run .
+
+clean:
+	rm -rf tandem dist

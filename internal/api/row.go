@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"tandem/internal/fault"
+	"tandem/internal/sqlite"
+	"tandem/internal/sync"
+	"tandem/internal/when"
+)
+
+var (
+	errStale  = fault.New(fault.Stale, "stale", "It has changed since you read it. Read it again, then send your change with the new ETag.")
+	errBadKey = fault.New(fault.Invalid, "idempotency_key_invalid", "An Idempotency-Key is 1 to 255 printable ASCII characters.")
+)
+
+// derive returns a key for one purpose, so that what is sealed for one is no good
+// for another.
+func derive(secret []byte, purpose string) []byte {
+	m := hmac.New(sha256.New, secret)
+	m.Write([]byte(purpose))
+	return m.Sum(nil)
+}
+
+// RowFields are what each row of the API begins with.
+type RowFields struct {
+	Ref       string `json:"ref" doc:"The row's key: the node that made it, and its number there" example:"0-42"`
+	CreatedAt string `json:"created_at"`
+	UpdatedAt string `json:"updated_at"`
+	UpdatedBy string `json:"updated_by" doc:"The node that wrote this version"`
+}
+
+func fieldsOf(h sync.Head) RowFields {
+	return RowFields{h.Ref.String(), stamp(h.CreatedAt), stamp(h.UpdatedAt), h.UpdatedBy}
+}
+
+func stamp(ms int64) string { return when.Format(sqlite.Time(ms)) }
+
+// etag names a version: no two versions of a row share a stamp.
+func etag(h sync.Head) string {
+	return `"` + strconv.FormatInt(h.UpdatedAt, 36) + "-" + h.UpdatedBy + `"`
+}
+
+// lists reports whether the value of an If-Match or If-None-Match header covers
+// a version (RFC 9110, 8.8.3).
+func lists(header, tag string) bool {
+	for t := range strings.SplitSeq(header, ",") {
+		if t = strings.TrimSpace(t); t == "*" || strings.TrimPrefix(t, "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// fresh returns errStale unless the caller's version is the one that is there.
+func fresh(ifMatch string, h sync.Head) error {
+	if ifMatch != "" && !lists(ifMatch, etag(h)) {
+		return errStale
+	}
+	return nil
+}
+
+// RefInput addresses one row.
+type RefInput struct {
+	Ref string `path:"ref" doc:"The row's key, such as 0-42" maxLength:"40"`
+}
+
+// ref returns the address, or missing where there can be no row of that name.
+func (in RefInput) ref(missing error) (sync.Ref, error) {
+	r, ok := sync.ParseRef(in.Ref)
+	if !ok {
+		return r, missing
+	}
+	return r, nil
+}
+
+type GetInput struct {
+	RefInput
+	IfNoneMatch string `header:"If-None-Match" doc:"An ETag: 304 where nothing has changed"`
+}
+
+type EditInput struct {
+	RefInput
+	IfMatch string `header:"If-Match" doc:"An ETag: 412 where somebody else was faster"`
+}
+
+// rowOutput is one row with its version.
+type rowOutput[T any] struct {
+	ETag string `header:"ETag"`
+	Body T
+}
+
+// notModified is huma's way to answer 304.
+type notModified struct{}
+
+func (notModified) Error() string  { return "not modified" }
+func (notModified) GetStatus() int { return http.StatusNotModified }
+
+// Keyed is what a POST that makes something takes besides its body.
+type Keyed struct {
+	Key string `header:"Idempotency-Key" doc:"Any text of your own: the same key and body are done once and answered alike for seven days"`
+}
+
+// made is what a POST answers, and what is kept under its key.
+type made[T any] struct {
+	Location string `json:"location"`
+	ETag     string `json:"etag"`
+	Body     T      `json:"body"`
+}
+
+type createdOutput[T any] struct {
+	Location string `header:"Location"`
+	ETag     string `header:"ETag"`
+	Replayed string `header:"Idempotent-Replayed" doc:"true where the answer is an earlier one, said again"`
+	Body     T
+}
+
+// once makes something in one transaction, and under a key makes it once: the
+// answer is kept with the effect, so that who asks again after a lost answer
+// hears it. A second request with the key waits for the first in the queue of the
+// one writer, and is then answered like any later one.
+func once[T any](ctx context.Context, a *api, route string, k Keyed, body []byte, do func(*sqlite.Tx) (made[T], error)) (*createdOutput[T], error) {
+	var m made[T]
+	var replayed bool
+	r, err := a.request(ctx, route, k, body)
+	if err != nil {
+		return nil, err
+	}
+	err = a.DB.Write(ctx, func(tx *sqlite.Tx) (err error) {
+		if k.Key == "" {
+			m, err = do(tx)
+			return err
+		}
+		var answer sqlite.Answer
+		answer, replayed, err = sqlite.OnceTx(tx, r, func() (sqlite.Answer, error) {
+			if m, err = do(tx); err != nil {
+				return sqlite.Answer{}, err
+			}
+			b, err := json.Marshal(m)
+			return sqlite.Answer{Status: http.StatusCreated, Body: b}, err
+		})
+		if err == nil && replayed {
+			err = json.Unmarshal(answer.Body, &m)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.Crash("api.committed")
+	out := &createdOutput[T]{Location: m.Location, ETag: m.ETag, Body: m.Body}
+	if replayed {
+		out.Replayed = "true"
+	}
+	return out, nil
+}
+
+// request is what the key of a request is unique within. The body is kept only
+// as a Keyed hash: it may hold what is nobody's business.
+func (a *api) request(ctx context.Context, route string, k Keyed, body []byte) (sqlite.Request, error) {
+	if k.Key == "" {
+		return sqlite.Request{}, nil
+	}
+	for _, c := range []byte(k.Key) {
+		if c < 0x21 || c > 0x7e || len(k.Key) > 255 {
+			return sqlite.Request{}, errBadKey
+		}
+	}
+	b, err := canonical(body)
+	if err != nil {
+		return sqlite.Request{}, fmt.Errorf("canonical body: %w", err)
+	}
+	m := hmac.New(sha256.New, a.requests)
+	m.Write(b)
+	return sqlite.Request{Owner: caller(ctx).UserID, Route: route, Key: k.Key, Body: m.Sum(nil)}, nil
+}
