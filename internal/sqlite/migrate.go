@@ -50,14 +50,20 @@ func (s Schema) scripts() ([]string, error) {
 }
 
 // inspect looks at an existing file without changing it: once a connection has
-// set its journal mode, a foreign file would already be altered.
+// set its journal mode, a foreign file would already be altered. A file without a
+// write-ahead log is whole in itself, and is read without the two files that
+// SQLite would make, and leave, beside it.
 func inspect(ctx context.Context, path string, s Schema) error {
 	if fi, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && fi.Size() == 0 {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", fileURL(path, "mode=ro&_pragma=busy_timeout(5000)"))
+	settings := "mode=ro&_pragma=busy_timeout(5000)"
+	if wal, err := os.Stat(path + "-wal"); err != nil || wal.Size() == 0 {
+		settings += "&immutable=1"
+	}
+	db, err := sql.Open("sqlite", fileURL(path, settings))
 	if err != nil {
 		return err
 	}
@@ -67,8 +73,11 @@ func inspect(ctx context.Context, path string, s Schema) error {
 	err = db.QueryRowContext(ctx, `
 		SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
 		       (SELECT count(*) FROM sqlite_schema), sqlite_version()`).Scan(&app, &version, &tables, &engine)
-	if err != nil {
+	if errors.Is(classify(err), ErrCorrupt) {
 		return named(ErrCorrupt, path, err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err) // it may be whole: nobody should restore over it
 	}
 	names, err := s.scripts()
 	switch {
