@@ -101,7 +101,9 @@ func TestCallerWhoLeavesWhileHisFunctionRunsUndoesNobody(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		gate := make(chan struct{})
 		var errs [3]error
-		go func() { errs[0] = db.Write(t.Context(), func(tx *sqlite.Tx) error { <-gate; return put("before", "")(tx) }) }()
+		go func() {
+			errs[0] = db.Write(t.Context(), func(tx *sqlite.Tx) error { <-gate; return put("before", "")(tx) })
+		}()
 		synctest.Wait()
 		go func() {
 			errs[1] = db.Write(ctx, func(tx *sqlite.Tx) error {
