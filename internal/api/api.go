@@ -24,13 +24,12 @@ import (
 
 // Services are what the handlers call.
 type Services struct {
-	DB        *sqlite.DB // todos.db, where every Keyed request has its effect
+	DB        *sqlite.DB // todos.db, where every keyed request has its effect
 	Users     *users.Store
 	Settings  *settings.Store
 	Todos     *todos.Store
 	Scheduler *scheduler.Store
 	Tokens    *push.Tokens
-	Outbox    *push.Outbox
 	Peer      *Peer // nil: this node has no peer that could call
 	Ready     func(context.Context) error
 	Secret    []byte // the node's own; list cursors and request keys are sealed with keys derived from it
@@ -52,7 +51,7 @@ func New(s Services) http.Handler {
 	e := echo.New()
 	e.HTTPErrorHandler = a.unrouted
 	e.IPExtractor = echo.ExtractIPDirect() // the library's default believes any X-Forwarded-For
-	e.Use(middleware.Recover()) // a handler's bug is one failed request
+	e.Use(middleware.Recover())            // a handler's bug is one failed request
 	e.GET("/livez", a.alive)
 	e.GET("/readyz", a.ready)
 	a.huma = humaecho.New(e, a.config())

@@ -163,7 +163,7 @@ func once[T any](ctx context.Context, a *api, route string, k Keyed, body []byte
 }
 
 // request is what the key of a request is unique within. The body is kept only
-// as a Keyed hash: it may hold what is nobody's business.
+// as a keyed hash: it may hold what is nobody's business.
 func (a *api) request(ctx context.Context, route string, k Keyed, body []byte) (sqlite.Request, error) {
 	if k.Key == "" {
 		return sqlite.Request{}, nil

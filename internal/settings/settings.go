@@ -17,14 +17,21 @@ type Settings struct {
 	Zone string // IANA; empty until it is chosen
 }
 
+// Moved is called in each transaction that changes where an owner lives, so that
+// what is derived from it changes with it.
+type Moved func(tx *sqlite.Tx, owner string) error
+
 // Store reads and writes settings.
 type Store struct {
-	db  *sqlite.DB
-	log *sync.Log
+	db    *sqlite.DB
+	log   *sync.Log
+	moved Moved
 }
 
 // NewStore returns a store that tells log what changes.
-func NewStore(db *sqlite.DB, log *sync.Log) *Store { return &Store{db: db, log: log} }
+func NewStore(db *sqlite.DB, log *sync.Log, moved Moved) *Store {
+	return &Store{db: db, log: log, moved: moved}
+}
 
 const columns = sync.HeadColumns + `, tz`
 
@@ -64,20 +71,27 @@ func (s *Store) SetZoneTx(tx *sqlite.Tx, owner, zone string) (Settings, error) {
 		return v, err
 	}
 	v.Zone = zone
-	if v.UID == (sync.UID{}) {
-		if v.Head, err = s.log.AddAtTx(tx, owner, place(owner), uid(owner)); err != nil {
-			return v, err
-		}
-		_, err = tx.Exec(`INSERT INTO settings (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(v.Args(), zone)...)
+	if err := s.saveTx(tx, owner, &v); err != nil {
 		return v, err
 	}
+	return v, s.moved(tx, owner)
+}
+
+func (s *Store) saveTx(tx *sqlite.Tx, owner string, v *Settings) (err error) {
+	if v.UID == (sync.UID{}) {
+		if v.Head, err = s.log.AddAtTx(tx, owner, place(owner), uid(owner)); err != nil {
+			return err
+		}
+		_, err = tx.Exec(`INSERT INTO settings (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(v.Args(), v.Zone)...)
+		return err
+	}
 	if err := s.log.EditTx(tx, &v.Head); err != nil {
-		return v, err
+		return err
 	}
 	_, err = tx.Exec(`
 		UPDATE settings SET updated_at = ?, updated_by = ?, seq = ?, seen = ?, tz = ? WHERE origin = ? AND id = ?`,
-		v.UpdatedAt, v.UpdatedBy, v.Seq, v.Seen.String(), zone, v.Origin, v.ID)
-	return v, err
+		v.UpdatedAt, v.UpdatedBy, v.Seq, v.Seen.String(), v.Zone, v.Origin, v.ID)
+	return err
 }
 
 func uid(owner string) sync.UID { return sync.KeyedUID("settings", owner) }
@@ -92,6 +106,21 @@ func place(owner string) sync.Ref {
 }
 
 // Table describes the settings to replication.
-func Table() *sync.Table {
-	return &sync.Table{Name: "settings", Columns: []sync.Column{{Name: "tz", Null: true}}}
+func Table(moved Moved) *sync.Table {
+	return &sync.Table{
+		Name:    "settings",
+		Columns: []sync.Column{{Name: "tz", Null: true}},
+		Applied: func(tx *sqlite.Tx, uids []sync.UID) error {
+			for _, uid := range uids {
+				owner, found, err := sqlite.One(tx, sqlite.Value[string], `SELECT owner FROM settings WHERE uid = ?`, uid[:])
+				if err == nil && found {
+					err = moved(tx, owner)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
 }

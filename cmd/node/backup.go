@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tandem/internal/fault"
+	"tandem/internal/sqlite"
+	"tandem/internal/when"
+)
+
+var errBackupExists = fault.New(fault.Conflict, "backup_exists", "The folder for the backup is there already. Name one that is not: a backup never overwrites another.")
+
+// manifest says what a backup is of. It is written last but for the folder's name.
+type manifest struct {
+	Node    string                  `json:"node"`
+	Origin  int                     `json:"origin"`
+	Version string                  `json:"version"`
+	At      string                  `json:"at"`
+	Files   map[string]manifestFile `json:"files"`
+}
+
+type manifestFile struct {
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+type backupRequest struct{ Dir string }
+
+func backupCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup DIR",
+		Short: "Copy the databases as they are at one moment, while the node runs",
+		Long: `Copy the databases as they are at one moment into DIR, which must not exist yet. The
+node goes on meanwhile. Keys are not in the copy: keep node.key, the peer secret and
+the credentials of push services apart from it.`,
+		Example: `  tandem backup --config configs/local.yaml /mnt/backup/tandem-$(date +%F)`,
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(c *cobra.Command, args []string) error { return o.backup(c.Context(), world(), args[0]) },
+	}
+}
+
+func (o *options) backup(ctx context.Context, out outside, dir string) error {
+	c, err := o.load()
+	if err != nil {
+		return err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	defer o.watch(dir)()
+	m, running, err := ask[manifest](ctx, c.Node.Data, "backup", backupRequest{dir})
+	if err == nil && !running {
+		m, err = o.backupAlone(ctx, c.Node.Data, dir, out, manifest{Node: c.Node.Name, Origin: c.Node.Origin})
+	}
+	if err != nil {
+		return err
+	}
+	var bytes int64
+	for _, f := range m.Files {
+		bytes += f.Bytes
+	}
+	fmt.Fprintf(o.out, "%d files, %s, as of %s, in %s\n", len(m.Files), size(bytes), m.At, dir)
+	fmt.Fprintf(o.out, "Not in it, keep them apart: %s, the peer secret, the push services' credentials.\n", filepath.Join(c.Node.Data, "node.key"))
+	return nil
+}
+
+// backupAlone copies the files of a folder that no node runs on.
+func (o *options) backupAlone(ctx context.Context, data, dir string, out outside, m manifest) (_ manifest, err error) {
+	var files []*sqlite.DB
+	defer func() {
+		for _, db := range files {
+			err = errors.Join(err, db.Close())
+		}
+	}()
+	for _, schema := range []sqlite.Schema{sqlite.Todos, sqlite.Users} {
+		path := filepath.Join(data, schema.File())
+		if _, err := os.Stat(path); err != nil {
+			return m, fmt.Errorf("nothing to back up: %w", err)
+		}
+		db, err := sqlite.OpenReadOnly(ctx, sqlite.Options{Path: path, Schema: schema, Now: out.now})
+		if err != nil {
+			return m, err
+		}
+		files = append(files, db)
+	}
+	return copyAll(ctx, dir, out.now(), m, files...)
+}
+
+// backupFor copies the files of this node.
+func (n *node) backupFor(ctx context.Context, in backupRequest) (manifest, error) {
+	return copyAll(ctx, in.Dir, n.out.now(), manifest{Node: n.Node.Name, Origin: n.Node.Origin}, n.folder.todos, n.folder.users)
+}
+
+// partial is the name of a backup that is not whole yet.
+func partial(dir string) string { return dir + ".partial" }
+
+// copyAll makes the backup under another name and renames it once it is whole and
+// on the disk: whatever is called DIR is a backup.
+func copyAll(ctx context.Context, dir string, now time.Time, m manifest, files ...*sqlite.DB) (_ manifest, err error) {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return m, errBackupExists.Because(fmt.Errorf("%s", dir))
+	}
+	aside := partial(dir)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return m, err
+	}
+	if err := os.Mkdir(aside, 0o700); err != nil {
+		return m, fmt.Errorf("%w; is another backup to %s under way? If not, remove it", err, dir)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(aside))
+		}
+	}()
+	m.Version, m.At, m.Files = version(), when.Format(now), map[string]manifestFile{}
+	if err := sqlite.Backup(ctx, aside, files...); err != nil {
+		return m, err
+	}
+	for _, db := range files {
+		if m.Files[db.Schema().File()], err = sum(filepath.Join(aside, db.Schema().File())); err != nil {
+			return m, err
+		}
+	}
+	if err := writeManifest(filepath.Join(aside, "backup.json"), m); err != nil {
+		return m, err
+	}
+	if err := errors.Join(syncDir(aside), os.Rename(aside, dir), syncDir(filepath.Dir(dir))); err != nil {
+		return m, err
+	}
+	return m, nil
+}
+
+func writeManifest(path string, m manifest) error {
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func sum(path string) (manifestFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return manifestFile{}, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	return manifestFile{n, hex.EncodeToString(h.Sum(nil))}, err
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// watch says now and then how far a copy has come, until it is told to stop.
+func (o *options) watch(dir string) (stop func()) {
+	tick, quit, done := time.NewTicker(2*time.Second), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+				var bytes int64
+				for _, s := range []sqlite.Schema{sqlite.Todos, sqlite.Users} {
+					if fi, err := os.Stat(filepath.Join(partial(dir), s.File())); err == nil {
+						bytes += fi.Size()
+					}
+				}
+				fmt.Fprintf(o.err, "%s copied so far\n", size(bytes))
+			}
+		}
+	}()
+	return func() {
+		tick.Stop()
+		close(quit)
+		<-done
+	}
+}
+
+func size(bytes int64) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+}

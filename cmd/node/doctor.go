@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"tandem/internal/config"
+	"tandem/internal/sqlite"
+)
+
+// finding is one thing that the doctor looked at.
+type finding struct {
+	Check  string `json:"check"`
+	Level  level  `json:"level"`
+	Detail string `json:"detail"`
+	Mend   string `json:"mend,omitempty"` // what to do about it
+}
+
+type level string
+
+const (
+	fine level = "ok"
+	warn level = "warn" // works, but not as one would wish
+	fail level = "fail" // something is not going to work
+)
+
+var errUnwell = errors.New("something is not going to work; see the lines marked fail")
+
+func doctorCommand(o *options) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look at a node and say what is wrong and how to mend it",
+		Long: `Look at a node's configuration, folder and files, and, while it runs, at its peer and
+its channels. Changes nothing. Exits 1 where something is not going to work.`,
+		Example: "  tandem doctor --config configs/local.yaml",
+		RunE: func(c *cobra.Command, _ []string) error {
+			found, err := o.examine(c.Context(), world())
+			if err != nil {
+				return err
+			}
+			return o.report(found, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "a JSON list")
+	return c
+}
+
+func (o *options) report(found []finding, asJSON bool) error {
+	var err error
+	for _, f := range found {
+		if f.Level == fail {
+			err = errUnwell
+		}
+		if asJSON {
+			continue
+		}
+		fmt.Fprintf(o.out, "%-4s  %-10s %s\n", f.Level, f.Check, f.Detail)
+		if f.Mend != "" {
+			fmt.Fprintf(o.out, "                 → %s\n", f.Mend)
+		}
+	}
+	if asJSON {
+		e := json.NewEncoder(o.out)
+		e.SetIndent("", "  ")
+		return errors.Join(err, e.Encode(found))
+	}
+	return err
+}
+
+// examine asks the node where it runs, and otherwise looks for itself.
+func (o *options) examine(ctx context.Context, out outside) ([]finding, error) {
+	c, err := o.load()
+	if err != nil {
+		return nil, err
+	}
+	found := []finding{{"config", fine, fmt.Sprintf("node %s, origin %d, scheduler %s", c.Node.Name, c.Node.Origin, c.Scheduler.Mode), ""}}
+	found = append(found, examineFolder(c.Node.Data)...)
+	found = append(found, examineChannels(c)...)
+	live, running, err := ask[[]finding](ctx, c.Node.Data, "doctor", struct{}{})
+	if err != nil {
+		return append(found, finding{"node", fail, err.Error(), "Restart the node."}), nil
+	}
+	if running {
+		return append(append(found, finding{"node", fine, "it runs", ""}), live...), nil
+	}
+	found = append(found, finding{"node", warn, "it does not run", "Start it: tandem serve --config FILE"})
+	return append(found, examineFiles(ctx, c.Node.Data, out)...), nil
+}
+
+func examineFolder(dir string) []finding {
+	fi, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return []finding{{"folder", warn, err.Error(), "The first start makes it."}}
+	case fi.Mode().Perm()&0o077 != 0:
+		return []finding{{"folder", fail, fmt.Sprintf("%s can be read by others (%v)", dir, fi.Mode().Perm()), "chmod 700 " + dir}}
+	}
+	return []finding{{"folder", fine, dir, ""}}
+}
+
+func examineChannels(c config.Config) []finding {
+	switch {
+	case c.Scheduler.Mode != config.Active:
+		return []finding{{"channels", fine, "this node does not ring", ""}}
+	case !c.Push.FCM.On() && !c.Push.Telegram.On():
+		return []finding{{"channels", fail, "neither FCM nor Telegram is configured: reminders reach nobody", "Set push.fcm or push.telegram."}}
+	case c.Push.Telegram.On() && c.Push.Telegram.ChatID == 0:
+		return []finding{{"channels", warn, "Telegram has no chat to write to", "Set push.telegram.chat_id."}}
+	}
+	return []finding{{"channels", fine, channelNames(c), ""}}
+}
+
+func channelNames(c config.Config) string {
+	switch {
+	case !c.Push.Telegram.On():
+		return "FCM"
+	case !c.Push.FCM.On():
+		return "Telegram"
+	}
+	return "FCM, then Telegram"
+}
+
+// examineFiles looks at the files of a folder that no node runs on, reading only.
+func examineFiles(ctx context.Context, dir string, out outside) (found []finding) {
+	for _, schema := range []sqlite.Schema{sqlite.Todos, sqlite.Users} {
+		path := filepath.Join(dir, schema.File())
+		if _, err := os.Stat(path); err != nil {
+			found = append(found, finding{"files", warn, err.Error(), "The first start makes it; if there was one, restore a backup."})
+			continue
+		}
+		db, err := sqlite.OpenReadOnly(ctx, sqlite.Options{Path: path, Schema: schema, Now: out.now})
+		if err != nil {
+			found = append(found, finding{"files", fail, explain(err), ""})
+			continue
+		}
+		found = append(found, examineFile(ctx, db))
+		_ = db.Close() // nothing was written
+	}
+	return found
+}
+
+// examineFile has SQLite look at every page of a file.
+func examineFile(ctx context.Context, db *sqlite.DB) finding {
+	said, err := sqlite.Read(ctx, db, func(tx *sqlite.Tx) ([]string, error) {
+		return sqlite.All(tx, sqlite.Value[string], `PRAGMA quick_check`)
+	})
+	if err != nil || len(said) != 1 || said[0] != "ok" {
+		return finding{"files", fail, fmt.Sprintf("%s is damaged: %v %v", db.Path(), said, err), "Stop the node and restore a backup."}
+	}
+	return finding{"files", fine, db.Path() + " is whole", ""}
+}
+
+// doctorFor is what only the running node knows.
+func (n *node) doctorFor(ctx context.Context, _ struct{}) ([]finding, error) {
+	found := []finding{examineFile(ctx, n.folder.todos), examineFile(ctx, n.folder.users), n.examineAccounts(ctx), n.examinePeer()}
+	dead, err := n.outbox.Dead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range dead {
+		found = append(found, finding{"delivery", warn, fmt.Sprintf("fire %s reached nobody: %s", d.FireID, d.Reason), "GET /v1/fires/{id} tells each attempt."})
+	}
+	if len(dead) == 0 {
+		found = append(found, finding{"delivery", fine, "every reminder that rang has reached somebody, or still tries", ""})
+	}
+	return found, nil
+}
+
+func (n *node) examineAccounts(ctx context.Context) finding {
+	_, ok, err := n.users.FirstAdmin(ctx)
+	switch {
+	case err != nil:
+		return finding{"accounts", fail, err.Error(), ""}
+	case ok:
+		return finding{"accounts", fine, "there is an admin", ""}
+	case n.authority():
+		return finding{"accounts", warn, "nobody has an account", "tandem init --config FILE --email YOU@EXAMPLE.ORG"}
+	}
+	return finding{"accounts", warn, "the accounts have not come from " + n.Peer.Name + " yet", "Start that node, and make the first account there."}
+}
+
+func (n *node) examinePeer() finding {
+	switch {
+	case !n.Peer.On():
+		return finding{"peer", fine, "none configured: this node is alone", ""}
+	case n.client == nil:
+		return n.examineCaller()
+	}
+	s := n.client.Status()
+	switch {
+	case s.Code != "":
+		return finding{"peer", fail, fmt.Sprintf("%s: %s (%s)", s.State, s.Detail, s.Code), ""}
+	case s.Version == "":
+		return finding{"peer", warn, "not greeted yet", "Wait a moment and look again."}
+	}
+	return n.judge(s.Scheduler, s.Skew.Milliseconds(), s.Version)
+}
+
+func (n *node) examineCaller() finding {
+	g := n.heard.Load()
+	if g == nil {
+		return finding{"peer", fail, n.Peer.Name + " has not called since the start", "Does it run, and does its peer.url lead here?"}
+	}
+	if ago := n.out.now().Sub(g.at); ago > peerSilent {
+		return finding{"peer", fail, fmt.Sprintf("%s has not called for %v", n.Peer.Name, ago.Round(1e9)), "Does it run, and does its peer.url lead here?"}
+	}
+	return n.judge(g.Scheduler, g.Now-g.at.UnixMilli(), g.Version)
+}

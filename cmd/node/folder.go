@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"tandem/internal/fault"
+	"tandem/internal/sqlite"
+)
+
+var errMissingFile = fault.New(fault.Internal, "database_missing", "A database file is missing beside others that are there. Restore a backup, or move the others away too.")
+
+// folder is a node's data folder, held by this process.
+type folder struct {
+	dir    string
+	lock   *sqlite.Lock
+	todos  *sqlite.DB
+	users  *sqlite.DB
+	secret []byte // 32 bytes that never leave the folder; not in a backup
+}
+
+// openFolder makes the folder where it is missing, takes it for this process, and
+// brings its files up to date.
+func openFolder(ctx context.Context, dir string, out outside, log *slog.Logger) (_ *folder, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	f := &folder{dir: dir}
+	if f.lock, err = sqlite.Hold(dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.close())
+		}
+	}()
+	if err := f.complete(); err != nil {
+		return nil, err
+	}
+	if f.secret, err = loadSecret(filepath.Join(dir, "node.key"), out.rand); err != nil {
+		return nil, err
+	}
+	for schema, db := range f.files() {
+		o := sqlite.Options{Path: filepath.Join(dir, schema.File()), Schema: schema, Now: out.now, Rand: out.rand, Log: log}
+		if *db, err = sqlite.Open(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func (f *folder) files() map[sqlite.Schema]**sqlite.DB {
+	return map[sqlite.Schema]**sqlite.DB{sqlite.Todos: &f.todos, sqlite.Users: &f.users}
+}
+
+// complete refuses a folder of which a part is gone: to make it anew would look
+// as if all in it had been deleted.
+func (f *folder) complete() error {
+	var here, gone []string
+	for schema := range f.files() {
+		_, err := os.Stat(filepath.Join(f.dir, schema.File()))
+		switch {
+		case err == nil:
+			here = append(here, schema.File())
+		case errors.Is(err, fs.ErrNotExist):
+			gone = append(gone, schema.File())
+		default:
+			return err
+		}
+	}
+	if len(here) > 0 && len(gone) > 0 {
+		return errMissingFile.Because(fmt.Errorf("%s has %v and lacks %v", f.dir, here, gone))
+	}
+	return nil
+}
+
+func (f *folder) close() error {
+	var errs []error
+	for _, db := range f.files() {
+		if *db != nil {
+			errs = append(errs, (*db).Close())
+		}
+	}
+	return errors.Join(append(errs, f.lock.Release())...)
+}
+
+// loadSecret returns the node's own secret, and makes it where there is none.
+func loadSecret(path string, rand io.Reader) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	if err == nil && len(b) != 32 {
+		return nil, fmt.Errorf("%s has %d bytes, not 32: restore it, or remove it to have a new one made", path, len(b))
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return b, err
+	}
+	b = make([]byte, 32)
+	if _, err := io.ReadFull(rand, b); err != nil {
+		return nil, err
+	}
+	// Written whole under another name first: half a secret would be one for ever.
+	aside := path + ".new"
+	if err := os.WriteFile(aside, b, 0o600); err != nil {
+		return nil, err
+	}
+	return b, os.Rename(aside, path)
+}

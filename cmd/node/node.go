@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"tandem/internal/api"
+	"tandem/internal/config"
+	"tandem/internal/fcm"
+	"tandem/internal/loop"
+	"tandem/internal/push"
+	"tandem/internal/scheduler"
+	"tandem/internal/settings"
+	"tandem/internal/sqlite"
+	nodesync "tandem/internal/sync"
+	"tandem/internal/telegram"
+	"tandem/internal/todos"
+	"tandem/internal/users"
+)
+
+// node is a whole node, wired but not running.
+type node struct {
+	config.Config
+	folder    *folder
+	out       outside
+	logger    *slog.Logger
+	users     *users.Store
+	log       *nodesync.Log
+	settings  *settings.Store
+	todos     *todos.Store
+	messages  *scheduler.Store
+	tokens    *push.Tokens
+	outbox    *push.Outbox
+	scheduler *scheduler.Scheduler
+	client    *nodesync.Client         // nil: this node does not call
+	heard     atomic.Pointer[greeting] // the peer's last; nil: none since the start
+	handler   http.Handler
+	loops     []*loop.Loop
+	polling   context.Context // ends at shutdown, and with it the polls that are held open
+	stopPolls context.CancelFunc
+}
+
+// newNode wires a node, each part before those that need it.
+func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *slog.Logger) (*node, error) {
+	n := &node{Config: c, folder: f, out: out, logger: log}
+	n.polling, n.stopPolls = context.WithCancel(context.Background())
+	secrets, err := config.LoadPeerSecret(c, out.rand)
+	if err != nil {
+		return nil, err
+	}
+	n.users, err = users.NewStore(ctx, f.users, users.Options{
+		Authority: n.authority(), AuthorityURL: c.Peer.URL, Hasher: users.NewHasher(users.Cost{}), OnChange: n.announce, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := n.openLog(ctx); err != nil {
+		return nil, err
+	}
+	if err := n.openPush(ctx); err != nil {
+		return nil, err
+	}
+	n.scheduler = scheduler.New(f.todos, n.messages, n.outbox, scheduler.Options{
+		Mode: scheduler.Mode(c.Scheduler.Mode), Disabled: n.users.Disabled, Crash: out.crash, Log: log,
+	})
+	n.loops = append(n.loops, n.scheduler.Loop(), loop.New("upkeep", time.Hour, log, n.upkeep))
+	if c.Peer.URL != "" {
+		peer := nodesync.NewPeer(c.Peer.URL, c.Peer.Name, c.Node.Name, string(secrets.Send), out.peer)
+		n.client = nodesync.NewClient(n.log, peer, nodesync.ClientOptions{Sets: n.sets(), Hello: n.hello, Crash: out.crash, Log: log})
+		n.loops = append(n.loops, n.client.Loops()...)
+		n.loops = append(n.loops, n.tokens.ForwardLoop(peer))
+	}
+	n.handler = api.New(n.services(secrets))
+	return n, nil
+}
+
+// greeting is what the peer said of itself, and when.
+type greeting struct {
+	nodesync.Hello
+	at time.Time
+}
+
+// authority reports whether accounts and push tokens live here: at the node with
+// the public door, or at the only one.
+func (n *node) authority() bool { return !n.Peer.On() || n.Node.Origin == 1 }
+
+func (n *node) announce() {
+	if n.log != nil {
+		n.log.Announce()
+	}
+}
+
+// openLog opens what replicates.
+func (n *node) openLog(ctx context.Context) (err error) {
+	messages := scheduler.NewTable(n.zone)
+	n.log, err = nodesync.NewLog(ctx, n.folder.todos, nodesync.Options{
+		Node: n.Node.Name, Origin: int64(n.Node.Origin),
+		Tables: []*nodesync.Table{todos.Table(), settings.Table(messages.MovedTx), messages.Table()},
+		Facts:  messages.Facts,
+	})
+	if err != nil {
+		return err
+	}
+	n.settings = settings.NewStore(n.folder.todos, n.log, messages.MovedTx)
+	n.todos = todos.NewStore(n.folder.todos, n.log, n.zone)
+	n.messages = scheduler.NewStore(n.folder.todos, n.log, messages)
+	return nil
+}
+
+// zone is where an owner lives: as chosen, or as the operator says of everybody.
+func (n *node) zone(tx *sqlite.Tx, owner string) (string, error) {
+	zone, err := settings.ZoneTx(tx, owner)
+	if zone == "" {
+		zone = n.Node.TZ
+	}
+	return zone, err
+}
+
+// openPush opens the ways to a person.
+func (n *node) openPush(ctx context.Context) error {
+	n.tokens = push.NewTokens(n.folder.todos, push.TokenOptions{Authority: n.authority(), OnChange: n.announce, Log: n.logger})
+	var channels []push.Route
+	if c := n.Push.FCM; c.On() {
+		channel, err := fcm.New(ctx, fcm.Options{
+			CredentialsFile: c.CredentialsFile, ProjectID: c.ProjectID, Endpoint: c.Endpoint, Transport: n.out.fcm, Log: n.logger,
+		})
+		if err != nil {
+			return fmt.Errorf("%w: %w", errBadConfig, err)
+		}
+		channels = append(channels, push.Route{Channel: channel, Targets: n.tokens.Targets})
+	}
+	if c := n.Push.Telegram; c.On() {
+		bot := telegram.New(telegram.Options{Token: string(c.Token), Endpoint: c.Endpoint, Transport: n.out.telegram})
+		channels = append(channels, push.Route{Channel: bot, Targets: n.chats})
+	}
+	var err error
+	n.outbox, err = push.NewOutbox(ctx, n.folder.todos, n.log, n.tokens, push.OutboxOptions{Routes: channels, Crash: n.out.crash, Log: n.logger})
+	if err == nil {
+		n.loops = append(n.loops, n.outbox.Loop())
+	}
+	return err
+}
+
+// chats are where Telegram reaches an owner: the configured chat is the first admin's.
+func (n *node) chats(ctx context.Context, owner string) ([]push.Target, error) {
+	admin, ok, err := n.users.FirstAdmin(ctx)
+	if err != nil || !ok || admin != owner || n.Push.Telegram.ChatID == 0 {
+		return nil, err
+	}
+	return []push.Target{{Address: strconv.FormatInt(n.Push.Telegram.ChatID, 10)}}, nil
+}
+
+// sets are what lives whole at the authority and is copied whole by the other.
+func (n *node) sets() []nodesync.Set {
+	accounts := nodesync.Set{Name: "accounts", Path: "accounts", Held: n.users.Generation, Export: n.users.Export, Import: n.users.Import}
+	return []nodesync.Set{accounts, n.tokens.Set()}
+}
+
+func (n *node) hello() nodesync.Hello {
+	return nodesync.Hello{
+		Node: n.Node.Name, Origin: int64(n.Node.Origin), Incarnation: n.log.Incarnation(),
+		Protocol: nodesync.Protocol, Version: version(), Scheduler: string(n.Scheduler.Mode), Now: n.out.now().UnixMilli(),
+	}
+}
+
+func (n *node) services(secrets config.Secrets) api.Services {
+	s := api.Services{
+		DB: n.folder.todos, Users: n.users, Settings: n.settings, Todos: n.todos, Scheduler: n.messages,
+		Tokens: n.tokens, Ready: n.ready, Secret: n.folder.secret, Version: version(), Crash: n.out.crash, Log: n.logger,
+	}
+	if n.Peer.On() && n.Node.Origin == 1 {
+		s.Peer = &api.Peer{
+			Name: n.Peer.Name, Match: secrets.Match, Log: n.log, Sets: n.sets(), Hello: n.hello, Stop: n.polling,
+			Heard: func(h nodesync.Hello) { n.heard.Store(&greeting{h, n.out.now()}) },
+		}
+	}
+	return s
+}
+
+func (n *node) ready(ctx context.Context) error {
+	for _, db := range []*sqlite.DB{n.folder.todos, n.folder.users} {
+		if _, err := sqlite.Read(ctx, db, func(tx *sqlite.Tx) (int, error) {
+			v, _, err := sqlite.One(tx, sqlite.Value[int], `SELECT count(*) FROM sqlite_schema`)
+			return v, err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upkeep forgets what has had its time.
+func (n *node) upkeep(ctx context.Context) error {
+	err := n.users.PurgeExpired(ctx)
+	for more := true; more && ctx.Err() == nil; {
+		e := n.folder.todos.Write(ctx, func(tx *sqlite.Tx) (err error) {
+			more, err = sqlite.PurgeKeysTx(tx)
+			return err
+		})
+		if e != nil {
+			return errors.Join(err, e)
+		}
+	}
+	return err
+}

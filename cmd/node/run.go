@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// drain is how long requests under way may take to end.
+const drain = 10 * time.Second
+
+// run serves on l and runs the loops until ctx ends. Then it stops in the order
+// in which nothing is cut off: no new request, the polls let go, what is under way
+// finished, the loops awaited. The files are the caller's to close afterwards.
+func (n *node) run(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler:           n.handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(n.logger.Handler(), slog.LevelWarn),
+	}
+	srv.RegisterOnShutdown(n.stopPolls)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return n.runLoops(ctx) })
+	g.Go(func() error {
+		err := n.serveOn(srv, l)
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return err
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		grace, stop := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer stop()
+		return srv.Shutdown(grace)
+	})
+	return g.Wait()
+}
+
+func (n *node) serveOn(srv *http.Server, l net.Listener) error {
+	if t := n.HTTP.TLS; t.On() {
+		return srv.ServeTLS(l, t.Cert, t.Key)
+	}
+	return srv.Serve(l)
+}
+
+// runLoops runs all that a node does by itself until ctx ends.
+func (n *node) runLoops(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, l := range n.loops {
+		g.Go(func() error { return l.Run(ctx) })
+	}
+	return g.Wait()
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tandem/internal/fault"
+)
+
+var errBadConfig = fault.New(fault.Invalid, "bad_config", "The configuration cannot be used.")
+
+func serveCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Run one node until it is told to stop",
+		Long: `Run one node until SIGTERM or SIGINT, which let requests and sends under way end.
+Makes the data folder, the databases and the peer secret where they are missing.`,
+		Example: `  tandem serve --config configs/local.yaml
+  TANDEM_HTTP_LISTEN=127.0.0.1:9000 tandem serve --config configs/local.yaml`,
+		RunE: func(c *cobra.Command, _ []string) error { return o.serve(c.Context(), world()) },
+	}
+}
+
+func (o *options) serve(ctx context.Context, out outside) (err error) {
+	c, err := o.load()
+	if err != nil {
+		return err
+	}
+	log := o.logger()
+	f, err := openFolder(ctx, c.Node.Data, out, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	n, err := newNode(ctx, c, f, out, log)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", c.HTTP.Listen)
+	if err != nil {
+		return fmt.Errorf("%w\nIs another program using %s? Choose another http.listen", err, c.HTTP.Listen)
+	}
+	stop, err := n.control(f.dir)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer stop()
+	scheme := "http"
+	if c.HTTP.TLS.On() {
+		scheme = "https"
+	}
+	fmt.Fprintf(o.out, "%s is ready at %s://%s\n", c.Node.Name, scheme, l.Addr())
+	if err := n.hint(ctx, o); err != nil {
+		return err
+	}
+	started := time.Now()
+	err = n.run(ctx, l)
+	log.Info("stopped", "node", c.Node.Name, "after", time.Since(started).Round(time.Second))
+	return err
+}
+
+// hint tells a newcomer what comes first.
+func (n *node) hint(ctx context.Context, o *options) error {
+	_, ok, err := n.users.FirstAdmin(ctx)
+	if err != nil || ok {
+		return err
+	}
+	if n.authority() {
+		fmt.Fprintf(o.out, "Nobody has an account yet. In another terminal: %s init --config %s --email YOU@EXAMPLE.ORG\n", os.Args[0], o.configFile)
+	} else {
+		fmt.Fprintf(o.out, "Accounts live at %s, and come from there. Log in once it has been reached.\n", n.Peer.Name)
+	}
+	return nil
+}

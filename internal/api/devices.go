@@ -1,0 +1,61 @@
+package api
+
+import (
+	"context"
+
+	"tandem/internal/push"
+	"tandem/internal/sqlite"
+	"tandem/internal/when"
+)
+
+type deviceBody struct {
+	DeviceID     string `json:"device_id"`
+	Platform     string `json:"platform"`
+	RegisteredAt string `json:"registered_at"`
+}
+
+func showDevice(d push.Device) deviceBody {
+	return deviceBody{d.DeviceID, d.Platform, when.Format(d.RegisteredAt)}
+}
+
+type newDeviceInput struct {
+	Keyed
+	RawBody []byte
+	Body    struct {
+		Token    string `json:"token" doc:"What the push service calls this installation"`
+		Platform string `json:"platform" enum:"android,ios,web"`
+		DeviceID string `json:"device_id" doc:"What the app calls this installation: the same one for as long as it is installed"`
+	}
+}
+
+func (a *api) addDevice(ctx context.Context, in *newDeviceInput) (*createdOutput[deviceBody], error) {
+	r := push.Registration{Token: in.Body.Token, Platform: in.Body.Platform, DeviceID: in.Body.DeviceID}
+	return once(ctx, a, "POST /v1/push-tokens", in.Keyed, in.RawBody, func(tx *sqlite.Tx) (made[deviceBody], error) {
+		d, err := a.Tokens.RegisterTx(tx, caller(ctx).UserID, r)
+		return made[deviceBody]{Location: "/v1/push-tokens/" + d.DeviceID, Body: showDevice(d)}, err
+	})
+}
+
+func (a *api) listDevices(ctx context.Context, _ *struct{}) (*listOutput[deviceBody], error) {
+	devices, err := a.Tokens.List(ctx, caller(ctx).UserID)
+	if err != nil {
+		return nil, err
+	}
+	out := &listOutput[deviceBody]{Body: listBody[deviceBody]{Items: []deviceBody{}}}
+	for _, d := range devices {
+		out.Body.Items = append(out.Body.Items, showDevice(d))
+	}
+	return out, nil
+}
+
+type deviceInput struct {
+	DeviceID string `path:"device_id" maxLength:"128"`
+}
+
+// deleteDevice is repeatable: a device that is forgotten already stays so.
+func (a *api) deleteDevice(ctx context.Context, in *deviceInput) (*struct{}, error) {
+	return nil, a.DB.Write(ctx, func(tx *sqlite.Tx) error {
+		_, err := a.Tokens.ForgetTx(tx, caller(ctx).UserID, in.DeviceID)
+		return err
+	})
+}
