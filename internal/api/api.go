@@ -64,7 +64,7 @@ func New(s Services) http.Handler {
 
 // routes is every route that people and phones use, on one screen.
 func (a *api) routes() {
-	open := []func(huma.Context, func(huma.Context)){a.noKey}
+	open := []gate{a.noKey}
 	post(a, "/v1/auth/login", "Log in", a.login, open...)
 	act(a, "/v1/auth/logout", "End this session", a.logout, append(open, a.authenticate)...)
 
@@ -105,7 +105,7 @@ func (a *api) config() huma.Config {
 
 type handler[I, O any] func(context.Context, *I) (*O, error)
 
-type middleware = func(huma.Context, func(huma.Context))
+type gate = func(huma.Context, func(huma.Context))
 
 func get[I, O any](a *api, path, summary string, h handler[I, O]) {
 	register(a, http.MethodGet, path, summary, http.StatusOK, h, a.authenticate)
@@ -116,11 +116,11 @@ func create[I, O any](a *api, path, summary string, h handler[I, O]) {
 	register(a, http.MethodPost, path, summary, http.StatusCreated, h, a.authenticate)
 }
 
-func post[I, O any](a *api, path, summary string, h handler[I, O], m ...middleware) {
+func post[I, O any](a *api, path, summary string, h handler[I, O], m ...gate) {
 	register(a, http.MethodPost, path, summary, http.StatusOK, h, m...)
 }
 
-func act[I, O any](a *api, path, summary string, h handler[I, O], m ...middleware) {
+func act[I, O any](a *api, path, summary string, h handler[I, O], m ...gate) {
 	register(a, http.MethodPost, path, summary, http.StatusNoContent, h, m...)
 }
 
@@ -132,7 +132,7 @@ func remove[I, O any](a *api, path, summary string, h handler[I, O]) {
 	register(a, http.MethodDelete, path, summary, http.StatusNoContent, h, a.authenticate)
 }
 
-func register[I, O any](a *api, method, path, summary string, status int, h handler[I, O], m ...middleware) {
+func register[I, O any](a *api, method, path, summary string, status int, h handler[I, O], m ...gate) {
 	op := huma.Operation{
 		OperationID: operationID(method, path), Method: method, Path: path, Summary: summary,
 		DefaultStatus: status, Middlewares: m, MaxBodyBytes: maxBody,

@@ -90,7 +90,7 @@ func (s *Store) saveTx(tx *sqlite.Tx, owner string, v *Settings) (err error) {
 	}
 	_, err = tx.Exec(`
 		UPDATE settings SET updated_at = ?, updated_by = ?, seq = ?, seen = ?, tz = ? WHERE origin = ? AND id = ?`,
-		v.UpdatedAt, v.UpdatedBy, v.Seq, v.Seen.String(), v.Zone, v.Origin, v.ID)
+		v.UpdatedAt, v.UpdatedBy, v.Seq, string(v.Seen), v.Zone, v.Origin, v.ID)
 	return err
 }
 

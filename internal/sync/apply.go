@@ -131,13 +131,16 @@ func (l *Log) applyRow(tx *sqlite.Tx, in Row) (bool, error) {
 		return false, ErrBadPage.Because(fmt.Errorf("%s %s: another row has this key here", in.Table, in.Ref))
 	}
 	if known && !newer(in, mine) {
-		if !mine.Seen.merge(in.Seen) {
+		both := mine.Seen.merged(in.Seen)
+		if both == mine.Seen {
 			return false, nil
 		}
-		_, err := tx.Exec(`UPDATE `+t.Name+` SET seen = ? WHERE origin = ? AND id = ?`, mine.Seen.String(), in.Origin, in.ID)
+		_, err := tx.Exec(`UPDATE `+t.Name+` SET seen = ? WHERE origin = ? AND id = ?`, string(both), in.Origin, in.ID)
 		return false, err
 	}
-	in.Seen.merge(mine.Seen)
+	if known {
+		in.Seen = in.Seen.merged(mine.Seen)
+	}
 	if in.Seq, err = l.seqTx(tx); err != nil {
 		return false, err
 	}

@@ -78,37 +78,54 @@ func ParseRef(s string) (Ref, bool) {
 }
 
 // Seen says which versions a version contains: for each writer (node/incarnation)
-// the largest stamp of his that went into it.
-type Seen map[string]int64
+// the largest stamp of his that went into it, as a JSON object. It is read only
+// where two versions meet, and otherwise passes through as text.
+type Seen string
 
-// Scan implements sql.Scanner.
-func (s *Seen) Scan(v any) error {
-	t, ok := v.(string)
-	if !ok {
-		return errors.New("seen is not text")
+// MarshalJSON writes the object.
+func (s Seen) MarshalJSON() ([]byte, error) { return []byte(s), nil }
+
+// UnmarshalJSON reads an object of stamps and refuses anything else.
+func (s *Seen) UnmarshalJSON(b []byte) error {
+	var entries map[string]int64
+	if err := json.Unmarshal(b, &entries); err != nil {
+		return err
 	}
-	return json.Unmarshal([]byte(t), s)
+	*s = seenOf(entries)
+	return nil
 }
 
-func (s Seen) String() string {
-	if len(s) == 1 { // as it is in each row that is made: worth no map walk
-		for w, at := range s {
-			return `{` + strconv.Quote(w) + `:` + strconv.FormatInt(at, 10) + `}`
-		}
+func seenOf(entries map[string]int64) Seen {
+	if len(entries) == 0 {
+		return nothingSeen
 	}
-	b, _ := json.Marshal(map[string]int64(s)) // a map of strings and numbers marshals
-	return string(b)
+	b, _ := json.Marshal(entries) // sorted; strings and numbers marshal
+	return Seen(b)
 }
 
-// merge takes the larger entry of each writer, and reports whether s grew.
-func (s Seen) merge(other Seen) bool {
-	grew := false
-	for w, at := range other {
-		if at > s[w] {
-			s[w], grew = at, true
-		}
+const nothingSeen Seen = "{}"
+
+// by is what contains one version of one writer.
+func by(writer string, at int64) Seen {
+	return Seen(`{` + strconv.Quote(writer) + `:` + strconv.FormatInt(at, 10) + `}`)
+}
+
+// merged takes the larger entry of each writer from both. A text that cannot be
+// read, from a file that was edited by hand, contains nothing.
+func (s Seen) merged(other Seen) Seen {
+	if s == other {
+		return s
 	}
-	return grew
+	var all, more map[string]int64
+	_ = json.Unmarshal([]byte(s), &all)
+	_ = json.Unmarshal([]byte(other), &more)
+	if all == nil {
+		all = map[string]int64{}
+	}
+	for w, at := range more {
+		all[w] = max(at, all[w])
+	}
+	return seenOf(all)
 }
 
 // Head is the part of a row that replication owns. A domain reads it with the
@@ -135,7 +152,7 @@ func (h *Head) Dest() []any {
 
 // Args returns HeadColumns as arguments.
 func (h *Head) Args() []any {
-	return []any{h.Origin, h.ID, h.UID[:], h.Owner, h.CreatedAt, h.UpdatedAt, h.UpdatedBy, h.DeletedAt, h.Seq, h.Seen.String()}
+	return []any{h.Origin, h.ID, h.UID[:], h.Owner, h.CreatedAt, h.UpdatedAt, h.UpdatedBy, h.DeletedAt, h.Seq, string(h.Seen)}
 }
 
 // Place is where a row stands in the order of making, which lists follow.
@@ -167,7 +184,7 @@ func (l *Log) first(tx *sqlite.Tx, key Ref, uid UID, owner string, seq int64) He
 	now := tx.Millis()
 	return Head{
 		Ref: key, UID: uid, Owner: owner, CreatedAt: now, UpdatedAt: now, UpdatedBy: l.node,
-		Seq: seq, Seen: Seen{l.writer: now},
+		Seq: seq, Seen: by(l.writer, now),
 	}
 }
 
@@ -180,6 +197,6 @@ func (l *Log) EditTx(tx *sqlite.Tx, h *Head) error {
 	}
 	h.UpdatedAt = max(tx.Millis(), h.UpdatedAt+1)
 	h.UpdatedBy, h.Seq = l.node, seq
-	h.Seen.merge(Seen{l.writer: h.UpdatedAt})
+	h.Seen = h.Seen.merged(by(l.writer, h.UpdatedAt))
 	return nil
 }

@@ -72,8 +72,8 @@ func (r *Row) UnmarshalJSON(b []byte) error {
 	r.Table = h.Table
 	r.Head = Head{Ref: Ref{h.Origin, h.ID}, UID: h.UID, Owner: h.Owner, CreatedAt: h.CreatedAt,
 		UpdatedAt: h.UpdatedAt, UpdatedBy: h.UpdatedBy, DeletedAt: h.DeletedAt, Seen: h.Seen}
-	if r.Seen == nil {
-		r.Seen = Seen{}
+	if r.Seen == "" {
+		r.Seen = nothingSeen
 	}
 	r.Fields = nil
 	return r.addExtra(string(b))

@@ -91,7 +91,7 @@ func (s *Store) saveTx(tx *sqlite.Tx, t *Todo) error {
 		UPDATE todos SET updated_at = ?, updated_by = ?, deleted_at = ?, seq = ?, seen = ?,
 			content = ?, due_at = ?, due_on = ?, tz = ?, done = ?, notes = ?
 		WHERE origin = ? AND id = ?`,
-		t.UpdatedAt, t.UpdatedBy, t.DeletedAt, t.Seq, t.Seen.String(),
+		t.UpdatedAt, t.UpdatedBy, t.DeletedAt, t.Seq, string(t.Seen),
 		t.Content, sqlite.MillisPtr(t.DueAt), t.DueOn, t.Zone, t.Done, t.Notes, t.Origin, t.ID)
 	return err
 }
