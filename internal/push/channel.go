@@ -1,3 +1,7 @@
+// Package push tells people. It keeps where they can be reached, and delivers
+// notices through channels in order of preference, with an account of each
+// attempt. A notice is enqueued in the transaction that gave rise to it, so it is
+// sent if and only if that thing happened.
 package push
 
 import (
@@ -5,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"tandem/internal/sync"
 )
 
 // Message is one notice as a channel sends it. Everything in it may reach the
@@ -22,6 +28,17 @@ type Message struct {
 type Target struct {
 	Address  string // the device token or the chat's number
 	Platform string // "android", "ios" or "web" for a device, empty for a chat
+
+	device       string   // the installation's id: what a device is called in rows and facts
+	registration sync.UID // zero for a chat
+}
+
+// place names the target where others can read it: an address of a device is a secret.
+func (t Target) place() string {
+	if t.device != "" {
+		return t.device
+	}
+	return t.Address
 }
 
 // Channel is one way to reach a person.

@@ -1,0 +1,197 @@
+package push
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"tandem/internal/loop"
+	"tandem/internal/sqlite"
+	"tandem/internal/sync"
+)
+
+// Caller reaches the authority. A sync.Peer does.
+type Caller interface {
+	Call(ctx context.Context, method, path string, in, out any) error
+}
+
+// forwardBatch keeps one call well below a body of 1 MiB.
+const forwardBatch = 100
+
+// Forwarded is what changed at the node that copies: the body of POST push-tokens.
+type Forwarded struct {
+	Registrations []Registered `json:"registrations,omitempty"`
+	Forgotten     []Forgotten  `json:"forgotten,omitempty"`
+}
+
+// Forgotten is a device that is to ring no more. It covers registrations up to At.
+type Forgotten struct {
+	Owner    string `json:"owner"`
+	DeviceID string `json:"device_id"`
+	At       int64  `json:"at"` // Unix ms
+}
+
+// Dead is a registration that the push service gave up; the body of POST
+// push-tokens/unregistered is a list of them.
+type Dead struct {
+	TokenSHA256  string   `json:"sha256"` // hexadecimal
+	Registration sync.UID `json:"registration"`
+}
+
+// ForwardLoop returns what tells the authority of changes made here, woken by each
+// of them. It is made before the node runs, at the node that copies.
+func (t *Tokens) ForwardLoop(authority Caller) *loop.Loop {
+	t.forward = loop.New("push-tokens", loop.Longest, t.o.Log, func(ctx context.Context) error { return t.Forward(ctx, authority) })
+	return t.forward
+}
+
+// Forward tells the authority of all that changed here. Each change stays in the
+// file until it was confirmed, and is told again after a crash; told twice, it is
+// done once.
+func (t *Tokens) Forward(ctx context.Context, authority Caller) error {
+	for {
+		f, dead, err := t.waiting(ctx)
+		if err != nil || len(f.Registrations)+len(f.Forgotten)+len(dead) == 0 {
+			return err
+		}
+		if len(f.Registrations)+len(f.Forgotten) > 0 {
+			if err := authority.Call(ctx, http.MethodPost, "push-tokens", f, nil); err != nil {
+				return err
+			}
+		}
+		// After the registrations: one of them may have died since.
+		if len(dead) > 0 {
+			if err := authority.Call(ctx, http.MethodPost, "push-tokens/unregistered", dead, nil); err != nil {
+				return err
+			}
+		}
+		if err := t.confirm(ctx, f, dead); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *Tokens) waiting(ctx context.Context) (f Forwarded, dead []Dead, err error) {
+	_, err = sqlite.Read(ctx, t.db, func(tx *sqlite.Tx) (_ struct{}, err error) {
+		if f.Registrations, err = sqlite.All(tx, scanRegistered, `
+			SELECT `+registeredColumns+` FROM push_tokens WHERE pending_at IS NOT NULL ORDER BY pending_at LIMIT ?`, forwardBatch); err != nil {
+			return
+		}
+		if f.Forgotten, err = sqlite.All(tx, func(r sqlite.Row) (v Forgotten, err error) {
+			return v, r.Scan(&v.Owner, &v.DeviceID, &v.At)
+		}, `SELECT owner, device_id, forgotten_at FROM push_forgotten ORDER BY owner, device_id LIMIT ?`, forwardBatch); err != nil {
+			return
+		}
+		dead, err = sqlite.All(tx, func(r sqlite.Row) (v Dead, err error) {
+			return v, r.Scan(&v.Registration, &v.TokenSHA256)
+		}, `SELECT registration, token_sha256 FROM push_unregistered ORDER BY registration LIMIT ?`, forwardBatch)
+		return
+	})
+	return f, dead, err
+}
+
+// confirm takes down what the authority has. What changed again meanwhile stays.
+func (t *Tokens) confirm(ctx context.Context, f Forwarded, dead []Dead) error {
+	return t.db.Write(ctx, func(tx *sqlite.Tx) error {
+		t.confirmed.Add(1) // within the transaction, so that no import slips in before
+		for _, r := range f.Registrations {
+			if _, err := tx.Exec(`UPDATE push_tokens SET pending_at = NULL WHERE registration = ?`, r.Registration[:]); err != nil {
+				return err
+			}
+		}
+		for _, g := range f.Forgotten {
+			if _, err := tx.Exec(`DELETE FROM push_forgotten WHERE owner = ? AND device_id = ? AND forgotten_at = ?`, g.Owner, g.DeviceID, g.At); err != nil {
+				return err
+			}
+		}
+		for _, d := range dead {
+			if _, err := tx.Exec(`DELETE FROM push_unregistered WHERE registration = ?`, d.Registration[:]); err != nil {
+				return err
+			}
+		}
+		// The authority may have kept a newer one instead: ask for the set again.
+		_, err := tx.Exec(`DELETE FROM push_tokens_held`)
+		return err
+	})
+}
+
+// Receive applies what the other node forwarded, all of it or, with bad_push_tokens,
+// nothing. Of two registrations of one device the younger stays, also against one
+// that was made here.
+func (t *Tokens) Receive(ctx context.Context, f Forwarded) error {
+	if err := t.own(); err != nil {
+		return err
+	}
+	for i, r := range f.Registrations {
+		if !r.sound() {
+			return errBadTokens.Because(fmt.Errorf("registration %d", i))
+		}
+	}
+	for i, g := range f.Forgotten {
+		if g.Owner == "" || !visible(g.DeviceID, 128) || g.At < 1 {
+			return errBadTokens.Because(fmt.Errorf("forgotten %d", i))
+		}
+	}
+	return t.db.Write(ctx, func(tx *sqlite.Tx) error {
+		changed := false
+		for _, g := range f.Forgotten {
+			went, err := forgetTx(tx, g)
+			if err != nil {
+				return err
+			}
+			changed = changed || went
+		}
+		for _, r := range f.Registrations {
+			came, err := receiveTx(tx, r)
+			if err != nil {
+				return err
+			}
+			changed = changed || came
+		}
+		if changed {
+			tx.AfterCommit(t.changed)
+		}
+		return pruneForgottenTx(tx)
+	})
+}
+
+// receiveTx stores r unless something as young is here, and reports whether it did.
+func receiveTx(tx *sqlite.Tx, r Registered) (bool, error) {
+	_, older, err := sqlite.One(tx, sqlite.Value[int], `
+		SELECT 1 FROM push_tokens WHERE (token = ?1 OR device_id = ?2) AND (updated_at, registration) >= (?4, ?5)
+		UNION ALL
+		SELECT 1 FROM push_forgotten WHERE owner = ?3 AND device_id = ?2 AND forgotten_at >= ?4`,
+		r.Token, r.DeviceID, r.Owner, r.UpdatedAt, r.Registration[:])
+	if err != nil || older {
+		return false, err
+	}
+	return true, replaceTx(tx, r, nil)
+}
+
+// Unregistered forgets registrations that the other node found dead. A newer one of
+// the same device stays.
+func (t *Tokens) Unregistered(ctx context.Context, dead []Dead) error {
+	if err := t.own(); err != nil {
+		return err
+	}
+	return t.db.Write(ctx, func(tx *sqlite.Tx) error {
+		changed := false
+		for _, d := range dead {
+			token, found, err := sqlite.One(tx, sqlite.Value[string], `SELECT token FROM push_tokens WHERE registration = ?`, d.Registration[:])
+			if err != nil {
+				return err
+			}
+			if !found || tokenHash(token) != d.TokenSHA256 {
+				continue
+			}
+			if _, err := tx.Exec(`DELETE FROM push_tokens WHERE registration = ?`, d.Registration[:]); err != nil {
+				return err
+			}
+			changed = true
+		}
+		if changed {
+			tx.AfterCommit(t.changed)
+		}
+		return nil
+	})
+}
