@@ -28,6 +28,9 @@ var cronFields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month 
 
 func parseCron(text string, loc *time.Location) (Schedule, error) {
 	text = strings.TrimSpace(text)
+	if err := unzoned(text); err != nil {
+		return Schedule{}, err
+	}
 	if line, ok := named[strings.ToLower(text)]; ok {
 		text = line
 	}

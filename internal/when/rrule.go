@@ -89,8 +89,10 @@ func parseRRule(text string, loc *time.Location) (Schedule, error) {
 		until:    math.MaxInt64,
 		warnings: skippedMonths(r.monthDays, r.months),
 	}
-	err = s.end(r, options, rule.parts)
-	return s, err
+	if err := s.end(r, options, rule.parts); err != nil {
+		return Schedule{}, err
+	}
+	return s, nil
 }
 
 // end sets where the rule stops, by UNTIL or by COUNT.
@@ -141,6 +143,9 @@ func splitRule(text string) (ruleText, error) {
 		case len(rule.parts) > 0:
 			return rule, rruleFault("Write one RRULE line, after an optional DTSTART line.")
 		default:
+			if err := unzoned(line); err != nil {
+				return rule, err
+			}
 			line = strings.ToUpper(line)
 			rule.parts = strings.Split(strings.TrimPrefix(line, "RRULE:"), ";")
 		}

@@ -51,6 +51,8 @@ func TestWithStartAddsTheLineThatIsMissing(t *testing.T) {
 	}
 	_, err := WithStart("FREQ=DAILY", start, "")
 	refused(t, err, "unknown_zone")
+	_, err = WithStart("TZ=0", start, "UTC") // R:A16
+	refused(t, err, "schedule_zone_prefix")
 	_, err = WithStart("DTSTART:", start, "UTC")
 	refused(t, err, "invalid_rrule")
 }
@@ -168,7 +170,7 @@ func TestSparseRuleIsFound(t *testing.T) {
 		{Cron: "0 9 29 2 *"}: "2104-02-29T09:00:00Z",
 		{RRule: "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO;BYHOUR=9"}:                            "2112-02-29T09:00:00Z",
 		{RRule: "DTSTART:20000101T090000\nRRULE:FREQ=MINUTELY;INTERVAL=7;BYHOUR=9;BYMINUTE=0"}:     "2096-03-03T09:00:00Z",
-		{RRule: "DTSTART:20000101T090000\nRRULE:FREQ=YEARLY;INTERVAL=99"}:                          "2099-01-01T09:00:00Z",
+		{RRule: "DTSTART:20000101T090000\nRRULE:FREQ=YEARLY;INTERVAL=90"}:                          "2180-01-01T09:00:00Z",
 		{RRule: "DTSTART:29990101T090000\nRRULE:FREQ=YEARLY"}:                                      "2999-01-01T09:00:00Z",
 		{RRule: "DTSTART:20000101T090000\nRRULE:FREQ=YEARLY;BYWEEKNO=53;BYDAY=SU"}:                 "2100-01-03T09:00:00Z",
 		{RRule: "DTSTART:20000101T090000\nRRULE:FREQ=YEARLY;BYWEEKNO=-1;BYDAY=MO;WKST=SU"}:         "2096-12-24T09:00:00Z",

@@ -76,12 +76,8 @@ func Parse(r Rule) (Schedule, error) {
 	if !r.At.IsZero() {
 		return Schedule{once: r.At.UTC().Truncate(time.Millisecond)}, nil
 	}
-	text := r.Cron + r.RRule
-	if len(text) > longest {
+	if len(r.Cron+r.RRule) > longest {
 		return Schedule{}, fault.New(fault.Invalid, "invalid_schedule", "Keep the rule below %d characters.", longest)
-	}
-	if upper := strings.ToUpper(strings.TrimSpace(text)); strings.HasPrefix(upper, "TZ=") || strings.HasPrefix(upper, "CRON_TZ=") {
-		return Schedule{}, fault.New(fault.Invalid, "schedule_zone_prefix", "Take the zone out of the rule and give it in the field for the zone.")
 	}
 	loc, err := Zone(r.Zone)
 	if err != nil {
@@ -91,6 +87,16 @@ func Parse(r Rule) (Schedule, error) {
 		return parseCron(r.Cron, loc)
 	}
 	return parseRRule(r.RRule, loc)
+}
+
+// unzoned refuses a zone in front of a rule. The parser would take it, and panic
+// where nothing follows.
+func unzoned(rule string) error {
+	upper := strings.ToUpper(strings.TrimSpace(rule))
+	if strings.HasPrefix(upper, "TZ=") || strings.HasPrefix(upper, "CRON_TZ=") {
+		return fault.New(fault.Invalid, "schedule_zone_prefix", "Take the zone out of the rule and give it in the field for the zone.")
+	}
+	return nil
 }
 
 // Next returns the first occurrence strictly after after; false means that the
