@@ -24,6 +24,7 @@ type Tx struct {
 	after []func()
 	bytes int   // arguments so far; a batch is bounded by them
 	fatal error // the transaction is gone: nothing more may run in it
+	scans bool  // a statement's rows are being read
 }
 
 // Millis is Now as the schema keeps it: milliseconds since 1970, UTC.
@@ -33,8 +34,12 @@ func (tx *Tx) Millis() int64 { return tx.Now.UnixMilli() }
 // F runs on the writer: it wakes others and returns.
 func (tx *Tx) AfterCommit(f func()) { tx.after = append(tx.after, f) }
 
-// NewID returns a ULID (26 characters, sorts by the transaction's time).
+// NewID returns a ULID (26 characters, sorts by the transaction's time). A Read
+// has none to give.
 func (tx *Tx) NewID() string {
+	if tx.ids == nil {
+		panic("sqlite: NewID in a Read") // ulid would make one without randomness
+	}
 	id, err := ulid.New(uint64(max(tx.Millis(), 0)), tx.ids)
 	if err != nil {
 		panic("sqlite: no randomness: " + err.Error())
@@ -69,6 +74,10 @@ func (tx *Tx) Exec(query string, args ...any) (int64, error) {
 func (tx *Tx) ready(query string, args []any) (*sql.Stmt, error) {
 	if tx.fatal != nil {
 		return nil, tx.fatal
+	}
+	if tx.scans {
+		// It might be the statement that is being read, which would begin anew.
+		return nil, errors.New("sqlite: a statement within a scan; collect the rows first")
 	}
 	for _, a := range args {
 		switch a := a.(type) {
@@ -108,7 +117,8 @@ func All[T any](tx *Tx, scan func(Row) (T, error), query string, args ...any) ([
 	if err != nil {
 		return nil, tx.failed(err)
 	}
-	defer rows.Close()
+	tx.scans = true
+	defer func() { tx.scans = false; rows.Close() }()
 	var out []T
 	for rows.Next() {
 		if err := tx.patience(len(out)); err != nil {
@@ -142,19 +152,24 @@ func (tx *Tx) patience(row int) error {
 
 // One returns the first row of query, and whether there was one.
 func One[T any](tx *Tx, scan func(Row) (T, error), query string, args ...any) (T, bool, error) {
-	stmt, err := tx.ready(query, args)
 	var v T
+	stmt, err := tx.ready(query, args)
 	if err != nil {
 		return v, false, err
 	}
-	v, err = scan(stmt.QueryRowContext(context.Background(), args...))
-	if errors.Is(err, sql.ErrNoRows) {
-		return v, false, nil
-	}
+	rows, err := stmt.QueryContext(context.Background(), args...)
 	if err != nil {
 		return v, false, tx.failed(err)
 	}
-	return v, true, nil
+	tx.scans = true
+	defer func() { tx.scans = false; rows.Close() }() // also where scan has not read the row
+	if !rows.Next() {
+		return v, false, tx.failed(rows.Err())
+	}
+	if v, err = scan(rows); err != nil {
+		return v, false, err
+	}
+	return v, true, tx.failed(rows.Close())
 }
 
 // Value scans a row of a single column.
