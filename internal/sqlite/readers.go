@@ -64,17 +64,24 @@ func (r *readers) open() (*conn, error) {
 
 func (r *readers) give(c *conn) { r.idle <- c }
 
+// read runs fn on a connection of its own. Each statement sees one moment; all of
+// them see the same one within snapshot.
 func (r *readers) read(ctx context.Context, now time.Time, fn func(*Tx) error) error {
 	c, err := r.take(ctx)
 	if err != nil {
 		return err
 	}
 	defer r.give(c)
-	if err := c.run(`BEGIN`); err != nil {
+	return fn(&Tx{Now: now.UTC().Truncate(time.Millisecond), conn: c, ctx: ctx, until: time.Now().Add(readLimit)})
+}
+
+// snapshot runs fn in a transaction.
+func (tx *Tx) snapshot(fn func(*Tx) error) error {
+	if err := tx.conn.run(`BEGIN`); err != nil {
 		return err
 	}
-	defer c.run(`ROLLBACK`) // nothing was written; it only ends the snapshot
-	return fn(&Tx{Now: now.UTC().Truncate(time.Millisecond), conn: c, ctx: ctx, until: time.Now().Add(readLimit)})
+	defer tx.conn.run(`ROLLBACK`) // nothing was written; it only ends the snapshot
+	return fn(tx)
 }
 
 func (r *readers) close() error {

@@ -141,11 +141,32 @@ func (db *DB) closePools() error {
 // of the driver's own would cost each short look-up a goroutine.
 func Read[T any](ctx context.Context, db *DB, fn func(*Tx) (T, error)) (T, error) {
 	var v T
-	err := db.readers.read(ctx, db.now(), func(tx *Tx) (err error) {
-		v, err = fn(tx)
-		return err
+	err := db.readers.read(ctx, db.now(), func(tx *Tx) error {
+		return tx.snapshot(func(tx *Tx) (err error) {
+			v, err = fn(tx)
+			return err
+		})
 	})
 	return v, err
+}
+
+// ReadOne is One for a look-up that is a single statement. That is a snapshot by
+// itself, and two statements cheaper than a Read.
+func ReadOne[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (v T, found bool, err error) {
+	err = db.readers.read(ctx, db.now(), func(tx *Tx) (err error) {
+		v, found, err = One(tx, scan, query, args...)
+		return err
+	})
+	return v, found, err
+}
+
+// ReadAll is All, as ReadOne is One.
+func ReadAll[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (list []T, err error) {
+	err = db.readers.read(ctx, db.now(), func(tx *Tx) (err error) {
+		list, err = All(tx, scan, query, args...)
+		return err
+	})
+	return list, err
 }
 
 // Write runs fn in the file's one write transaction and returns once what it

@@ -98,18 +98,22 @@ func (s *Store) saveTx(tx *sqlite.Tx, t *Todo) error {
 
 // GetTx returns a todo of the owner, or ErrNotFound.
 func (s *Store) GetTx(tx *sqlite.Tx, owner string, ref sync.Ref) (Todo, error) {
-	t, found, err := sqlite.One(tx, scan, `
-		SELECT `+columns+` FROM todos WHERE origin = ? AND id = ? AND owner = ? AND deleted_at IS NULL`,
-		ref.Origin, ref.ID, owner)
+	t, found, err := sqlite.One(tx, scan, selectOne, ref.Origin, ref.ID, owner)
 	if err == nil && !found {
 		err = ErrNotFound
 	}
 	return t, err
 }
 
-// Get is GetTx in a transaction of its own.
+const selectOne = `SELECT ` + columns + ` FROM todos WHERE origin = ? AND id = ? AND owner = ? AND deleted_at IS NULL`
+
+// Get is GetTx outside a transaction.
 func (s *Store) Get(ctx context.Context, owner string, ref sync.Ref) (Todo, error) {
-	return sqlite.Read(ctx, s.db, func(tx *sqlite.Tx) (Todo, error) { return s.GetTx(tx, owner, ref) })
+	t, found, err := sqlite.ReadOne(ctx, s.db, scan, selectOne, ref.Origin, ref.ID, owner)
+	if err == nil && !found {
+		err = ErrNotFound
+	}
+	return t, err
 }
 
 // Filter says which todos to list; its zero value lists all.
@@ -136,7 +140,7 @@ func (s *Store) List(ctx context.Context, owner string, f Filter, after sync.Pla
 		query, args = query+` AND (content LIKE ? ESCAPE '\' OR notes LIKE ? ESCAPE '\')`, append(args, like, like)
 	}
 	query, args = query+` ORDER BY created_at, origin, id LIMIT ?`, append(args, limit)
-	return sqlite.Read(ctx, s.db, func(tx *sqlite.Tx) ([]Todo, error) { return sqlite.All(tx, scan, query, args...) })
+	return sqlite.ReadAll(ctx, s.db, scan, query, args...)
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
