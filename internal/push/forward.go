@@ -24,9 +24,10 @@ type Forwarded struct {
 	Forgotten     []Forgotten  `json:"forgotten,omitempty"`
 }
 
-// Forgotten is a device that is to ring no more. It covers registrations up to At.
+// Forgotten is a device that is to ring no more: it voids the owner's registrations
+// of it up to At, or everybody's.
 type Forgotten struct {
-	Owner    string `json:"owner"`
+	Owner    string `json:"owner,omitempty"` // empty: everybody, as the device was the owner's to forget
 	DeviceID string `json:"device_id"`
 	At       int64  `json:"at"` // Unix ms
 }
@@ -128,7 +129,7 @@ func (t *Tokens) Receive(ctx context.Context, f Forwarded) error {
 		}
 	}
 	for i, g := range f.Forgotten {
-		if g.Owner == "" || !visible(g.DeviceID, 128) || g.At < 1 {
+		if !visible(g.DeviceID, 128) || g.At < 1 {
 			return errBadTokens.Because(fmt.Errorf("forgotten %d", i))
 		}
 	}
@@ -151,19 +152,29 @@ func (t *Tokens) Receive(ctx context.Context, f Forwarded) error {
 		if changed {
 			tx.AfterCommit(t.changed)
 		}
-		return pruneForgottenTx(tx)
+		return pruneTx(tx)
 	})
 }
 
-// receiveTx stores r unless something as young is here, and reports whether it did.
+// receiveTx applies a registration, and reports whether that changed anything. One
+// that is void by now still ended what was older.
 func receiveTx(tx *sqlite.Tx, r Registered) (bool, error) {
 	_, older, err := sqlite.One(tx, sqlite.Value[int], `
-		SELECT 1 FROM push_tokens WHERE (token = ?1 OR device_id = ?2) AND (updated_at, registration) >= (?4, ?5)
-		UNION ALL
-		SELECT 1 FROM push_forgotten WHERE owner = ?3 AND device_id = ?2 AND forgotten_at >= ?4`,
-		r.Token, r.DeviceID, r.Owner, r.UpdatedAt, r.Registration[:])
+		SELECT 1 FROM push_tokens WHERE (token = ? OR device_id = ?) AND (updated_at, registration) >= (?, ?)`,
+		r.Token, r.DeviceID, r.UpdatedAt, r.Registration[:])
 	if err != nil || older {
 		return false, err
+	}
+	_, void, err := sqlite.One(tx, sqlite.Value[int], `
+		SELECT 1 FROM push_forgotten WHERE owner IN (?, '') AND device_id = ? AND forgotten_at >= ?
+		UNION ALL
+		SELECT 1 FROM push_unregistered WHERE registration = ?`,
+		r.Owner, r.DeviceID, r.UpdatedAt, r.Registration[:])
+	if err != nil {
+		return false, err
+	}
+	if void {
+		return forgetTx(tx, Forgotten{DeviceID: r.DeviceID, At: r.UpdatedAt})
 	}
 	return true, replaceTx(tx, r, nil)
 }
@@ -175,23 +186,11 @@ func (t *Tokens) Unregistered(ctx context.Context, dead []Dead) error {
 		return err
 	}
 	return t.db.Write(ctx, func(tx *sqlite.Tx) error {
-		changed := false
 		for _, d := range dead {
-			token, found, err := sqlite.One(tx, sqlite.Value[string], `SELECT token FROM push_tokens WHERE registration = ?`, d.Registration[:])
-			if err != nil {
+			if err := t.deadTx(tx, d); err != nil {
 				return err
 			}
-			if !found || tokenHash(token) != d.TokenSHA256 {
-				continue
-			}
-			if _, err := tx.Exec(`DELETE FROM push_tokens WHERE registration = ?`, d.Registration[:]); err != nil {
-				return err
-			}
-			changed = true
 		}
-		if changed {
-			tx.AfterCommit(t.changed)
-		}
-		return nil
+		return pruneTx(tx)
 	})
 }

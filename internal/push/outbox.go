@@ -18,7 +18,8 @@ import (
 const (
 	rounds    = 4               // run side by side: a service that hangs holds up one
 	batch     = 32              // notices a round takes, all sent at once
-	poll      = 5 * time.Second // how late a retry may be found
+	poll      = 5 * time.Second // of the first round: how late a retry may be found
+	slowPoll  = time.Minute     // of the others, which a new notice wakes
 	sendLimit = 15 * time.Second
 	grace     = 10 * time.Second // for sends under way when the node stops
 	held      = 3 * sendLimit    // a claim, renewed before each send
@@ -82,8 +83,8 @@ func NewOutbox(ctx context.Context, db *sqlite.DB, log *sync.Log, tokens *Tokens
 	if o.crash == nil {
 		o.crash = func(string) {}
 	}
-	for i := range rounds {
-		o.loops = append(o.loops, loop.New("push-"+strconv.Itoa(i+1), poll, o.logger, o.Deliver))
+	for i, every := range [rounds]time.Duration{poll, slowPoll, slowPoll, slowPoll} {
+		o.loops = append(o.loops, loop.New("push-"+strconv.Itoa(i+1), every, o.logger, o.Deliver))
 	}
 	err := db.Write(ctx, func(tx *sqlite.Tx) error {
 		_, err := intents.OrphansTx(tx)

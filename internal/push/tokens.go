@@ -12,9 +12,10 @@ import (
 	"tandem/internal/sync"
 )
 
-// keptForgotten is how long the authority remembers that a device was to ring no
-// more. A node that has been away for longer may bring it back.
-const keptForgotten = 90 * 24 * time.Hour
+// keptGone is how long the authority remembers that a device was to ring no more,
+// or that a registration is dead. A node that has been away for longer may bring
+// one back.
+const keptGone = 90 * 24 * time.Hour
 
 // TokenOptions say which part this node plays.
 type TokenOptions struct {
@@ -53,7 +54,7 @@ func (t *Tokens) RegisterTx(tx *sqlite.Tx, owner string, r Registration) (Device
 		FROM (
 		  SELECT updated_at AS at FROM push_tokens WHERE token = ?1 OR device_id = ?2
 		  UNION ALL
-		  SELECT forgotten_at FROM push_forgotten WHERE owner = ?3 AND device_id = ?2
+		  SELECT forgotten_at FROM push_forgotten WHERE owner IN (?3, '') AND device_id = ?2
 		)`, r.Token, r.DeviceID, owner)
 	if err != nil {
 		return Device{}, err
@@ -106,7 +107,7 @@ func (t *Tokens) ForgetTx(tx *sqlite.Tx, owner, deviceID string) (bool, error) {
 	}
 	_, err = forgetTx(tx, Forgotten{Owner: owner, DeviceID: deviceID, At: max(tx.Millis(), stamp)})
 	if err == nil && t.o.Authority {
-		err = pruneForgottenTx(tx)
+		err = pruneTx(tx)
 	}
 	if known || !t.o.Authority {
 		tx.AfterCommit(t.changed)
@@ -114,38 +115,61 @@ func (t *Tokens) ForgetTx(tx *sqlite.Tx, owner, deviceID string) (bool, error) {
 	return known, err
 }
 
-// forgetTx applies f, and reports whether a device went.
+// forgetTx applies f, and reports whether a device went. What others had of that
+// device before its last owner did does not come back either.
 func forgetTx(tx *sqlite.Tx, f Forgotten) (bool, error) {
-	n, err := tx.Exec(`DELETE FROM push_tokens WHERE owner = ? AND device_id = ? AND updated_at <= ?`, f.Owner, f.DeviceID, f.At)
-	if err != nil {
-		return false, err
+	stamp, went, err := sqlite.One(tx, sqlite.Value[int64], `
+		DELETE FROM push_tokens
+		WHERE device_id = ? AND ? IN (owner, '') AND updated_at <= ?
+		RETURNING updated_at`, f.DeviceID, f.Owner, f.At)
+	if err == nil && went {
+		err = markForgottenTx(tx, Forgotten{DeviceID: f.DeviceID, At: stamp})
 	}
-	_, err = tx.Exec(`
+	if err == nil {
+		err = markForgottenTx(tx, f)
+	}
+	return went, err
+}
+
+func markForgottenTx(tx *sqlite.Tx, f Forgotten) error {
+	_, err := tx.Exec(`
 		INSERT INTO push_forgotten (owner, device_id, forgotten_at)
 		VALUES (?, ?, ?)
 		ON CONFLICT (owner, device_id) DO UPDATE SET forgotten_at = max(forgotten_at, excluded.forgotten_at)`, f.Owner, f.DeviceID, f.At)
-	return n > 0, err
+	return err
 }
 
-func pruneForgottenTx(tx *sqlite.Tx) error {
-	_, err := tx.Exec(`DELETE FROM push_forgotten WHERE forgotten_at < ?`, tx.Now.Add(-keptForgotten).UnixMilli())
+// pruneTx is the authority's: elsewhere a row goes when it was confirmed.
+func pruneTx(tx *sqlite.Tx) error {
+	before := tx.Now.Add(-keptGone).UnixMilli()
+	if _, err := tx.Exec(`DELETE FROM push_forgotten WHERE forgotten_at < ?`, before); err != nil {
+		return err
+	}
+	_, err := tx.Exec(`DELETE FROM push_unregistered WHERE at < ?`, before)
 	return err
 }
 
 // buryTx forgets a registration that the push service called dead, and has the
 // authority forget it. A newer one of the same device stays.
 func (t *Tokens) buryTx(tx *sqlite.Tx, dead Target) error {
-	n, err := tx.Exec(`DELETE FROM push_tokens WHERE registration = ?`, dead.registration[:])
-	if err != nil {
+	return t.deadTx(tx, Dead{TokenSHA256: tokenHash(dead.Address), Registration: dead.registration})
+}
+
+func (t *Tokens) deadTx(tx *sqlite.Tx, d Dead) error {
+	row, found, err := sqlite.One(tx, scanRegistered, `SELECT `+registeredColumns+` FROM push_tokens WHERE registration = ?`, d.Registration[:])
+	if err != nil || found && tokenHash(row.Token) != d.TokenSHA256 {
 		return err
 	}
-	if !t.o.Authority {
-		n, err = tx.Exec(`
-			INSERT INTO push_unregistered (registration, token_sha256, at)
-			VALUES (?, ?, ?)
-			ON CONFLICT (registration) DO NOTHING`, dead.registration[:], tokenHash(dead.Address), tx.Millis())
+	if found { // and with it what others had of the device before
+		if _, err := forgetTx(tx, Forgotten{DeviceID: row.DeviceID, At: row.UpdatedAt}); err != nil {
+			return err
+		}
 	}
-	if n > 0 {
+	n, err := tx.Exec(`
+		INSERT INTO push_unregistered (registration, token_sha256, at)
+		VALUES (?, ?, ?)
+		ON CONFLICT (registration) DO NOTHING`, d.Registration[:], d.TokenSHA256, tx.Millis())
+	if found || n > 0 && !t.o.Authority {
 		tx.AfterCommit(t.changed)
 	}
 	return err

@@ -109,7 +109,7 @@ func importTx(tx *sqlite.Tx, tokens []Registered) error {
 			INSERT INTO push_tokens (`+registeredColumns+`)
 			SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
 			WHERE NOT EXISTS (SELECT 1 FROM push_unregistered WHERE registration = ?5)
-			  AND NOT EXISTS (SELECT 1 FROM push_forgotten WHERE owner = ?4 AND device_id = ?3 AND forgotten_at >= ?7)
+			  AND NOT EXISTS (SELECT 1 FROM push_forgotten WHERE owner IN (?4, '') AND device_id = ?3 AND forgotten_at >= ?7)
 			ON CONFLICT DO NOTHING`, r.args()...); err != nil { // a conflict is with a pending row, which stays
 			return err
 		}

@@ -13,18 +13,17 @@ CREATE TABLE push_tokens (
 CREATE INDEX push_tokens_owner ON push_tokens (owner, device_id);
 CREATE INDEX push_tokens_pending ON push_tokens (pending_at) WHERE pending_at IS NOT NULL;
 
--- Devices that were to ring no more. A registration of the same owner and device
--- that is not younger stays out, from whichever node it comes. At home the row goes
--- once the cloud has it.
+-- Devices that were to ring no more. A registration that is not younger stays out,
+-- from whichever node it comes. At home the row goes once the cloud has it.
 CREATE TABLE push_forgotten (
-  owner        TEXT NOT NULL,
+  owner        TEXT NOT NULL,                  -- whose registrations; empty: everybody's, since the device was the owner's to forget
   device_id    TEXT NOT NULL,
   forgotten_at INTEGER NOT NULL,
   PRIMARY KEY (owner, device_id)
 ) STRICT, WITHOUT ROWID;
 
--- Registrations that the push service called dead to this node, until the cloud
--- knows: a set pulled before that must not bring them back.
+-- Registrations that the push service called dead: none of them comes back, from
+-- whichever node. At home the row goes once the cloud has it.
 CREATE TABLE push_unregistered (
   registration BLOB PRIMARY KEY,
   token_sha256 TEXT NOT NULL,                  -- hexadecimal
