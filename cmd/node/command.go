@@ -48,6 +48,8 @@ func execute(ctx context.Context, args []string, t terminal) int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
+		Args:          usage(cobra.NoArgs),
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		Example: `  tandem demo                                    both nodes, a story in half a minute
   tandem serve --config configs/local.yaml       the node at home
   tandem next --cron "30 2 * * *" --tz Europe/Berlin`,
@@ -73,13 +75,13 @@ func execute(ctx context.Context, args []string, t terminal) int {
 	return exitCode(err)
 }
 
-// usage marks what a verb's arguments are refused for.
+// usage marks what a verb's arguments and flags are refused for.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	if check == nil {
+		check = cobra.NoArgs
+	}
 	return func(c *cobra.Command, args []string) error {
-		if check == nil {
-			check = cobra.NoArgs
-		}
-		if err := check(c, args); err != nil {
+		if err := errors.Join(check(c, args), c.ValidateRequiredFlags(), c.ValidateFlagGroups()); err != nil {
 			return fmt.Errorf("%w: %w\nSee: %s --help", errUsage, err, c.CommandPath())
 		}
 		return nil
@@ -107,7 +109,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errUsage), isUnknownCommand(err):
+	case errors.Is(err, errUsage):
 		return exitUsage
 	case errors.As(err, &faults), errors.Is(err, errBadConfig):
 		return exitConfig

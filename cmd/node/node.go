@@ -137,12 +137,12 @@ func (n *node) openPush(ctx context.Context) error {
 	}
 	if c := n.Push.Telegram; c.On() {
 		bot := telegram.New(telegram.Options{Token: string(c.Token), Endpoint: c.Endpoint, Transport: n.out.telegram})
-		channels = append(channels, push.Route{Channel: bot, Targets: n.chats})
+		channels = append(channels, push.Route{Channel: bot, Targets: n.chats, PerAddress: true})
 	}
 	var err error
 	n.outbox, err = push.NewOutbox(ctx, n.folder.todos, n.log, n.tokens, push.OutboxOptions{Routes: channels, Crash: n.out.crash, Log: n.logger})
 	if err == nil {
-		n.loops = append(n.loops, n.outbox.Loop())
+		n.loops = append(n.loops, n.outbox.Loops()...)
 	}
 	return err
 }

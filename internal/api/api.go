@@ -17,7 +17,6 @@ import (
 	"tandem/internal/scheduler"
 	"tandem/internal/settings"
 	"tandem/internal/sqlite"
-	"tandem/internal/sync"
 	"tandem/internal/todos"
 	"tandem/internal/users"
 )

@@ -41,7 +41,7 @@ const upcoming = 3
 func (a *api) showMessage(m scheduler.Message) messageBody {
 	b := messageBody{
 		RowFields: fieldsOf(m.Head), Content: m.Content, Action: m.Action, TriggerAt: showTime(m.TriggerAt),
-		CronExpr: m.CronExpr, RRule: m.RRule, Zone: m.Rings(), Enabled: m.Enabled, From: showTime(m.EffectiveFrom),
+		CronExpr: m.CronExpr, RRule: m.RRule, Zone: m.EffectiveZone(), Enabled: m.Enabled, From: showTime(m.EffectiveFrom),
 		Next: []fireTime{}, Warnings: m.Warnings(),
 	}
 	if b.Warnings == nil {
@@ -50,7 +50,7 @@ func (a *api) showMessage(m scheduler.Message) messageBody {
 	if f := m.Problem(); f != nil {
 		b.Problem = &messageFault{f.Code, f.Detail}
 	}
-	if loc, err := when.Zone(m.Rings()); err == nil {
+	if loc, err := when.Zone(m.EffectiveZone()); err == nil {
 		for _, t := range m.Upcoming(a.DB.Now(), upcoming) {
 			b.Next = append(b.Next, fireTime{when.Format(t), when.Local(t, loc)})
 		}
@@ -74,7 +74,7 @@ type newMessageInput struct {
 
 func (a *api) addMessage(ctx context.Context, in *newMessageInput) (*createdOutput[messageBody], error) {
 	b := in.Body
-	n := scheduler.New{Content: b.Content, TriggerAt: b.TriggerAt, CronExpr: b.CronExpr, RRule: b.RRule, Zone: b.Zone,
+	n := scheduler.Draft{Content: b.Content, TriggerAt: b.TriggerAt, CronExpr: b.CronExpr, RRule: b.RRule, Zone: b.Zone,
 		Disabled: b.Enabled != nil && !*b.Enabled}
 	return once(ctx, a, "POST /v1/scheduled-messages", in.Keyed, in.RawBody, func(tx *sqlite.Tx) (made[messageBody], error) {
 		m, warnings, err := a.Scheduler.AddTx(tx, caller(ctx).UserID, n)
