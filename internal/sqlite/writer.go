@@ -22,6 +22,7 @@ const (
 	maxBatch   = 128              // functions that share a commit
 	maxBytes   = 1 << 20          // of arguments that share a commit
 	idleAfter  = 5 * time.Second  // without a write, the log is folded back into the file
+	foldAgain  = 30 * time.Second // after a reader kept it from being
 	walWarning = 64 << 20         // a log still this large then is pinned by a reader
 )
 
@@ -133,7 +134,9 @@ func (w *writer) loop() {
 			w.batch(r)
 			idle.Reset(idleAfter)
 		case <-idle.C:
-			w.checkpoint()
+			if !w.checkpoint() {
+				idle.Reset(foldAgain)
+			}
 		case <-w.quit:
 			idle.Stop()
 			for {
@@ -258,12 +261,12 @@ func (w *writer) finish(done []*request, after []func(), fatal error) {
 	}
 }
 
-// checkpoint empties the log. A log that stays large is pinned by a reader that
-// does not end, and would grow for ever.
-func (w *writer) checkpoint() {
-	err := w.conn.run(`PRAGMA wal_checkpoint(TRUNCATE)`)
+// checkpoint empties the log, and reports whether it did. A log that stays large is
+// pinned by a reader that does not end, and would grow for ever.
+func (w *writer) checkpoint() bool {
+	busy, err := w.fold()
 	if w.log == nil {
-		return
+		return err == nil && !busy
 	}
 	if err != nil {
 		w.log.Warn("checkpoint failed", "file", w.path, "error", err)
@@ -271,4 +274,22 @@ func (w *writer) checkpoint() {
 	if fi, err := os.Stat(w.path + "-wal"); err == nil && fi.Size() > walWarning {
 		w.log.Warn("write-ahead log stays large", "file", w.path, "bytes", fi.Size())
 	}
+	return err == nil && !busy
+}
+
+// fold asks for the checkpoint without waiting for readers: a Write that came
+// meanwhile would wait with it. The pragmas are not prepared ahead, since some act
+// when they are compiled.
+func (w *writer) fold() (busy bool, err error) {
+	set := func(timeout time.Duration) error {
+		_, err := w.conn.ExecContext(context.Background(), fmt.Sprintf(`PRAGMA busy_timeout = %d`, timeout.Milliseconds()))
+		return err
+	}
+	if err := set(0); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, set(busyTimeout)) }()
+	var pages, folded int
+	err = w.conn.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &folded)
+	return busy, classify(err)
 }
