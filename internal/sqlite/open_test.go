@@ -58,9 +58,14 @@ func ours(t *testing.T, path string) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), options(path))
 	must(t, err)
-	for i := range 200 {
-		must(t, db.Write(t.Context(), put(fmt.Sprintf("%03d", i), strings.Repeat("x", 1000))))
-	}
+	must(t, db.Write(t.Context(), func(tx *sqlite.Tx) error {
+		for i := range 200 {
+			if err := put(fmt.Sprintf("%03d", i), strings.Repeat("x", 1000))(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 	must(t, db.Close())
 }
 
