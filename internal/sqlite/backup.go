@@ -14,10 +14,11 @@ import (
 // backupPages are copied between two looks at the caller's context.
 const backupPages = 1024
 
-// Backup copies all files as they were at one moment into dir, which must exist,
-// while the node goes on: the writers pause only until a snapshot of each file is
-// open. After an error or a crash the copies in dir are worth nothing; the caller
-// gives the folder its final name once Backup has returned.
+// Backup copies all files as they were at one moment into dir, which must exist
+// and hold no file of their names, while the node goes on: the writers pause only
+// until a snapshot of each file is open. After an error or a crash the copies in
+// dir are worth nothing; the caller gives the folder its final name once Backup
+// has returned.
 func Backup(ctx context.Context, dir string, files ...*DB) error {
 	var snaps []*snapshot
 	defer func() {
@@ -96,7 +97,15 @@ func (s *snapshot) close() {
 }
 
 func (s *snapshot) copy(ctx context.Context, to string) error {
-	err := s.conn.Raw(func(driver any) error {
+	// Ours alone, as what is in it; and never over a file that is there.
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	err = s.conn.Raw(func(driver any) error {
 		b, err := driver.(interface {
 			NewBackup(string) (*sqlite3.Backup, error)
 		}).NewBackup(fileURL(to, ""))
