@@ -206,3 +206,26 @@ func TestFileOpenForReadingOnlyIsNeitherMadeNorWritten(t *testing.T) {
 	must(t, db.Close())
 	equal(t, "the file afterwards", content(t, path), before)
 }
+
+func TestSingleStatementIsReadLikeAnyOther(t *testing.T) {
+	inBubble(t, func(t *testing.T, db *sqlite.DB) {
+		must(t, db.Write(t.Context(), func(tx *sqlite.Tx) error { return errors.Join(put("a", "1")(tx), put("b", "2")(tx)) }))
+		v, found, err := sqlite.ReadOne(t.Context(), db, sqlite.Value[string], `SELECT answer FROM applied WHERE effect_key = ?`, "b")
+		equal(t, "one", fmt.Sprint(v, " ", found, " ", err), "2 true <nil>")
+		v, found, err = sqlite.ReadOne(t.Context(), db, sqlite.Value[string], `SELECT answer FROM applied WHERE effect_key = ?`, "c")
+		equal(t, "none", fmt.Sprint(v, " ", found, " ", err), " false <nil>")
+		all, err := sqlite.ReadAll(t.Context(), db, sqlite.Value[string], `SELECT answer FROM applied ORDER BY 1`)
+		equal(t, "all", fmt.Sprint(all, " ", err), "[1 2] <nil>")
+		if _, _, err = sqlite.ReadOne(t.Context(), db, sqlite.Value[string], `DELETE FROM applied RETURNING answer`); err == nil {
+			t.Error("it wrote")
+		}
+		if _, err = sqlite.ReadAll(t.Context(), db, sqlite.Value[string], `SELECT ?`, time.Now()); err == nil {
+			t.Error("it took a time")
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		_, err = sqlite.ReadAll(ctx, db, func(sqlite.Row) (int, error) { leave(); return 0, nil },
+			`WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s) SELECT n FROM s`)
+		equal(t, "a caller who has gone", err, context.Canceled)
+		equal(t, "what is there", keys(t, db), "a b")
+	})
+}
