@@ -183,6 +183,20 @@ func TestAForgottenDeviceDoesNotComeBackBeforeTheCloudKnows(t *testing.T) {
 			equal(t, p.home.rings("ada")+p.home.rings("bob"), "")
 		})
 	})
+	t.Run("taken over at home, and logged out at the cloud before it heard", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPair(t)
+			p.cloud.register("bob", "T1", "phone")
+			time.Sleep(time.Minute)
+			p.home.register("ada", "T1", "phone")
+			time.Sleep(time.Minute)
+			p.cloud.forget("ada", "phone")
+			must(t, p.forward())
+			p.pull()
+			equal(t, p.cloud.rings("ada")+p.cloud.rings("bob"), "")
+			equal(t, p.home.rings("ada")+p.home.rings("bob"), "")
+		})
+	})
 	t.Run("somebody else's", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := newPair(t)
@@ -239,6 +253,50 @@ func TestADeadTokenDoesNotReturnWithAnOldSet(t *testing.T) { // R:C4 UNREGISTERE
 		must(t, p.forward())
 		equal(t, p.cloud.rings("ada"), "")
 		equal(t, p.pending(), 0)
+	})
+}
+
+// The token outlives a reinstalled app for a while: both registrations are dead, and
+// only one of them is here.
+func TestADeadTokenThatHasMovedDoesNotReturnEither(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		p.cloud.register("ada", "T1", "phone")
+		p.pull()
+		generation, old := p.export()
+		before := p.home.targets("ada")[0]
+		p.home.register("ada", "T1", "phone-2")
+		p.home.write(func(tx *sqlite.Tx) error { return p.home.buryTx(tx, before) })
+		equal(t, p.home.rings("ada"), "T1@phone-2")
+		p.home.buries("ada", "T1")
+		must(t, p.home.Import(t.Context(), generation, old))
+		equal(t, p.home.rings("ada"), "")
+	})
+	t.Run("told of a death before the birth", func(t *testing.T) {
+		p := newPair(t)
+		p.home.register("ada", "T1", "phone")
+		r := p.home.targets("ada")[0].registration
+		must(t, p.cloud.Unregistered(t.Context(), []Dead{{tokenHash("T1"), r}}))
+		must(t, p.forward())
+		equal(t, p.cloud.rings("ada"), "")
+	})
+}
+
+func TestWhatChangesDuringACallIsToldInTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		p.home.forget("ada", "phone")
+		p.link.during = func() {
+			time.Sleep(time.Second)
+			p.cloud.register("ada", "T1", "phone")
+			p.home.register("bob", "T2", "tablet")
+			time.Sleep(time.Second)
+			p.home.forget("ada", "phone")
+		}
+		must(t, p.forward())
+		equal(t, p.link.calls, 2)
+		equal(t, p.cloud.rings("ada"), "")
+		equal(t, p.cloud.rings("bob"), "T2@tablet")
 	})
 }
 

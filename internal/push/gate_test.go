@@ -79,7 +79,7 @@ func TestCallsUnderWayTogetherAreThrottledOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.phone("bob", "b", "c", "d")
-		w.fcm.will(each(map[string]func(context.Context, Target) error{"b": throttle(0), "d": throttle(0)})) // c is taken
+		w.fcm.will(each(map[string]func(context.Context, Target) error{"b": throttle(0), "c": throttle(0)})) // d is taken
 		w.enqueue(ring("fire", "bob"))
 		w.deliver()
 		failures, err := sqlite.Read(t.Context(), w.db, func(tx *sqlite.Tx) ([]int, error) {

@@ -221,6 +221,9 @@ func TestPermanentFailureIsDeadWithItsReasonAfterBoundedTries(t *testing.T) { //
 			equal(t, dead[0].FireID, "fire")
 			equal(t, dead[0].State, Terminal)
 			equal(t, dead[0].Reason, "500")
+			if late := dead[0].Events[len(dead[0].Events)-1].At.Sub(n.DueAt.Add(n.TTL)); late > poll {
+				t.Errorf("called dead %v after its time", late)
+			}
 			equal(t, len(w.facts("fire", "accepted")), 0)
 		})
 	})

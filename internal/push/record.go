@@ -40,10 +40,8 @@ func (o *Outbox) record(ctx context.Context, in *intent, s *step, outcomes []out
 			o.logger.WarnContext(ctx, "channel misconfigured", "channel", channel, "code", f.Code, "error", f)
 		}
 	}
+	// Each way out of it writes through the lease: one that was lost undoes it all.
 	err = o.db.Write(context.WithoutCancel(ctx), func(tx *sqlite.Tx) error {
-		if err := intents.RenewTx(tx, in.lease, held); err != nil {
-			return err
-		}
 		code, err := o.outcomesTx(tx, in, s, outcomes)
 		if err != nil {
 			return err

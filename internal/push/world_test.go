@@ -287,6 +287,8 @@ type link struct {
 	away  bool // nothing arrives
 	mute  bool // what was asked is done, and the answer lost
 	calls int
+
+	during func() // what happens between the doing and the answer, once
 }
 
 var errAway = errors.New("the peer is away")
@@ -309,6 +311,10 @@ func (l *link) Call(ctx context.Context, method, path string, in, _ any) error {
 		err = errors.Join(json.Unmarshal(body, &dead), l.cloud.Unregistered(ctx, dead))
 	default:
 		err = fmt.Errorf("no such call: %s %s", method, path)
+	}
+	if during := l.during; during != nil {
+		l.during = nil
+		during()
 	}
 	if l.mute && err == nil {
 		return errAway
