@@ -87,8 +87,8 @@ func (f *fake) will(answer func(context.Context, Target) error) {
 	f.answer = answer
 }
 
-// to are the addresses the fake was asked to reach, in order of the calls and then
-// of the alphabet, since one attempt calls all at once.
+// to are the addresses the fake was asked to reach. One attempt calls all of its
+// targets at once, in no order.
 func (f *fake) to() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -255,7 +255,7 @@ func (w *world) of(fire string) Delivery {
 	return all[0]
 }
 
-// path is the audit of a fire, as "to:channel:code".
+// story is the audit of a fire, as "to:channel:code".
 func (w *world) story(fire string) (all []string) {
 	w.t.Helper()
 	from := Prepared
