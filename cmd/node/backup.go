@@ -95,12 +95,12 @@ func (o *options) backupAlone(ctx context.Context, data, dir string, out outside
 		}
 		files = append(files, db)
 	}
-	return copyAll(ctx, dir, out.now(), m, files...)
+	return copyAll(ctx, dir, out, m, files...)
 }
 
 // backupFor copies the files of this node.
 func (n *node) backupFor(ctx context.Context, in backupRequest) (manifest, error) {
-	return copyAll(ctx, in.Dir, n.out.now(), manifest{Node: n.Node.Name, Origin: n.Node.Origin}, n.folder.todos, n.folder.users)
+	return copyAll(ctx, in.Dir, n.out, manifest{Node: n.Node.Name, Origin: n.Node.Origin}, n.folder.todos, n.folder.users)
 }
 
 // partial is the name of a backup that is not whole yet.
@@ -108,7 +108,7 @@ func partial(dir string) string { return dir + ".partial" }
 
 // copyAll makes the backup under another name and renames it once it is whole and
 // on the disk: whatever is called DIR is a backup.
-func copyAll(ctx context.Context, dir string, now time.Time, m manifest, files ...*sqlite.DB) (_ manifest, err error) {
+func copyAll(ctx context.Context, dir string, out outside, m manifest, files ...*sqlite.DB) (_ manifest, err error) {
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return m, errBackupExists.Because(fmt.Errorf("%s", dir))
 	}
@@ -124,10 +124,11 @@ func copyAll(ctx context.Context, dir string, now time.Time, m manifest, files .
 			err = errors.Join(err, os.RemoveAll(aside))
 		}
 	}()
-	m.Version, m.At, m.Files = version(), when.Format(now), map[string]manifestFile{}
+	m.Version, m.At, m.Files = version(), when.Format(out.now()), map[string]manifestFile{}
 	if err := sqlite.Backup(ctx, aside, files...); err != nil {
 		return m, err
 	}
+	out.crash("backup.copied")
 	for _, db := range files {
 		if m.Files[db.Schema().File()], err = sum(filepath.Join(aside, db.Schema().File())); err != nil {
 			return m, err

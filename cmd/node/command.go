@@ -90,6 +90,9 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 // explain is what a person reads: what to do first, then what it was.
 func explain(err error) string {
+	if faults, ok := errors.AsType[*config.Faults](err); ok {
+		return faults.Error() // the operator is who may see each
+	}
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
 		return err.Error()

@@ -51,6 +51,7 @@ func openFolder(ctx context.Context, dir string, out outside, log *slog.Logger) 
 		if *db, err = sqlite.Open(ctx, o); err != nil {
 			return nil, err
 		}
+		out.crash("folder.opened")
 	}
 	return f, nil
 }
@@ -60,24 +61,41 @@ func (f *folder) files() map[sqlite.Schema]**sqlite.DB {
 }
 
 // complete refuses a folder of which a part is gone: to make it anew would look
-// as if all in it had been deleted.
+// as if all in it had been deleted. In a new folder it makes all the files before
+// anything is in one of them, so that a first start that is killed between two of
+// them can be had again.
 func (f *folder) complete() error {
 	var here, gone []string
 	for schema := range f.files() {
-		_, err := os.Stat(filepath.Join(f.dir, schema.File()))
+		fi, err := os.Stat(filepath.Join(f.dir, schema.File()))
 		switch {
-		case err == nil:
-			here = append(here, schema.File())
 		case errors.Is(err, fs.ErrNotExist):
 			gone = append(gone, schema.File())
-		default:
+		case err != nil:
 			return err
+		case fi.Size() > 0:
+			here = append(here, schema.File())
 		}
 	}
 	if len(here) > 0 && len(gone) > 0 {
 		return errMissingFile.Because(fmt.Errorf("%s has %v and lacks %v", f.dir, here, gone))
 	}
-	return nil
+	for _, name := range gone {
+		if err := writeSynced(filepath.Join(f.dir, name), nil); err != nil {
+			return err
+		}
+	}
+	return syncDir(f.dir)
+}
+
+// writeSynced makes a file of the node's own, and returns once it is on the disk.
+func writeSynced(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 func (f *folder) close() error {
@@ -105,8 +123,8 @@ func loadSecret(path string, rand io.Reader) ([]byte, error) {
 	}
 	// Written whole under another name first: half a secret would be one for ever.
 	aside := path + ".new"
-	if err := os.WriteFile(aside, b, 0o600); err != nil {
+	if err := writeSynced(aside, b); err != nil {
 		return nil, err
 	}
-	return b, os.Rename(aside, path)
+	return b, errors.Join(os.Rename(aside, path), syncDir(filepath.Dir(path)))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -131,7 +130,7 @@ func (n *node) openPush(ctx context.Context) error {
 			CredentialsFile: c.CredentialsFile, ProjectID: c.ProjectID, Endpoint: c.Endpoint, Transport: n.out.fcm, Log: n.logger,
 		})
 		if err != nil {
-			return fmt.Errorf("%w: %w", errBadConfig, err)
+			return errBadConfig.Because(err)
 		}
 		channels = append(channels, push.Route{Channel: channel, Targets: n.tokens.Targets})
 	}

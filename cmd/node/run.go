@@ -39,7 +39,11 @@ func (n *node) run(ctx context.Context, l net.Listener) error {
 		<-ctx.Done()
 		grace, stop := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer stop()
-		return srv.Shutdown(grace)
+		if err := srv.Shutdown(grace); err != nil { // somebody is still sending: that is theirs to repeat
+			n.logger.Warn("requests were cut off", "after", drain)
+			return srv.Close()
+		}
+		return nil
 	})
 	return g.Wait()
 }
