@@ -83,9 +83,9 @@ func (l *Loop) round(ctx context.Context) (err error) {
 }
 
 // Backoff is how long to wait after so many failures in a row: it doubles from
-// Shortest to Longest, less up to a quarter so that two nodes that failed
-// together do not come back together.
+// Shortest to Longest, less up to a quarter so that two nodes that failed together
+// do not come back together.
 func Backoff(failures int) time.Duration {
 	d := min(Shortest<<min(max(failures-1, 0), 16), Longest)
-	return max(time.Duration(float64(d)*(0.75+rand.Float64()/4)), Shortest)
+	return max(Shortest, time.Duration(float64(d)*(1-rand.Float64()/4)))
 }
