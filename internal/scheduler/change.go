@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,9 +13,6 @@ import (
 const (
 	// MaxContent is how long a message may be, in bytes.
 	MaxContent = 64 << 10
-	// maxEncoded is how long it may be as JSON, where some characters take six
-	// bytes: a row has to fit what a peer accepts.
-	maxEncoded = 192 << 10
 	// shortest is the least time between two ringings of one message.
 	shortest = time.Minute
 )
@@ -98,11 +94,10 @@ func (c Change) apply(m *Message, now time.Time) ([]when.Warning, error) {
 
 func checkContent(s string) error {
 	why := ""
-	encoded, _ := json.Marshal(s) // a string marshals
 	switch {
 	case s == "":
 		why = "must not be empty"
-	case len(s) > MaxContent, len(encoded) > maxEncoded:
+	case len(s) > MaxContent:
 		why = "is too long"
 	case !utf8.ValidString(s):
 		why = "is not valid UTF-8"

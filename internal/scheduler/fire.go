@@ -134,11 +134,11 @@ func notes(earlier int) []string {
 }
 
 // missTx tells of an occurrence that this node had planned and finds too old to
-// ring. A plan that the rules of the zone have since moved, or that the other node
-// has carried out, is no loss to tell of.
+// ring. A plan that was not kept for another reason is no loss to tell of: the rules
+// of the zone have moved it, or it has rung, or a newer one has.
 func (s *Scheduler) missTx(tx *sqlite.Tx, m Message, schedule when.Schedule) error {
 	o, ok := schedule.Next(m.NextFireAt.Add(-time.Second))
-	if !ok || !o.At.Equal(*m.NextFireAt) {
+	if !ok || o.At.After(tx.Now.Add(-kept)) {
 		return nil
 	}
 	rung, err := rungTx(tx, m.fireID(o))

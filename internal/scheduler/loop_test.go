@@ -16,7 +16,7 @@ import (
 func running(t *testing.T, fn func(*testing.T, *node)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, noon)
-		n.offset, n.wall = n.wall.Sub(time.Now()), time.Time{}
+		n.offset, n.wall = time.Until(n.wall), time.Time{}
 		n.restart()
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -87,7 +87,7 @@ func TestAMachineThatWasAsleepRingsSoonAfterItWakes(t *testing.T) { // R:B12
 
 func TestTheLoopRingsOnThroughFailures(t *testing.T) {
 	running(t, func(t *testing.T, n *node) {
-		n.chance = true // the backoff is spread by it
+		n.quiet = true // the backoff is spread by chance
 		broken := true
 		n.refuse = func(*sqlite.Tx, push.Notice) error {
 			if broken {
@@ -105,18 +105,35 @@ func TestTheLoopRingsOnThroughFailures(t *testing.T) {
 }
 
 func TestAStartDerivesAnewWhatAnotherBuildDerived(t *testing.T) {
-	running(t, func(t *testing.T, n *node) {
-		m := n.add(Draft{Content: "x", TriggerAt: "2026-05-06T12:00:10Z"})
-		off := n.add(Draft{Content: "off", TriggerAt: "2026-05-06T12:00:10Z", Disabled: true})
-		// A build that knew less had left it, or had other rules for the zone.
+	for _, mode := range []Mode{Active, Standby} {
+		n := newNode(t, noon)
+		m := n.add(Draft{Content: "x", TriggerAt: "2026-05-06T13:00:00Z"})
+		off := n.add(Draft{Content: "off", TriggerAt: "2026-05-06T13:00:00Z", Disabled: true})
 		n.must(n.db.Write(t.Context(), func(tx *sqlite.Tx) error {
-			_, err := tx.Exec(`UPDATE scheduled_messages SET next_fire_at = NULL WHERE uid = ?`, m.UID[:])
-			return err
+			for range 500 { // more than are looked at in one go
+				if _, _, err := n.store.AddTx(tx, ben, Draft{Content: "y", TriggerAt: "2027-01-01T00:00:00Z"}); err != nil {
+					return err
+				}
+			}
+			return nil
 		}))
-		n.must(n.scheduler.refresh(t.Context()))
-		n.next(m, "2026-05-06T12:00:10Z")
+		last := n.add(Draft{Content: "last", TriggerAt: "2026-05-06T13:00:00Z"})
+		forget := func() { // as a build that knew less would have left them
+			n.must(n.db.Write(t.Context(), func(tx *sqlite.Tx) error {
+				_, err := tx.Exec(`UPDATE scheduled_messages SET next_fire_at = NULL`)
+				return err
+			}))
+		}
+		forget()
+		n.mode = mode
+		n.restart()
+		n.must(n.round())
+		n.next(m, "2026-05-06T13:00:00Z")
+		n.next(last, "2026-05-06T13:00:00Z")
 		n.next(off, "")
-		passes(10 * time.Second)
-		n.rang("2026-05-06T12:00:10Z x")
-	})
+
+		forget() // and no other round looks at them all
+		n.tick("2026-05-06T12:30:00Z")
+		n.next(m, "")
+	}
 }

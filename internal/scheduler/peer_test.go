@@ -177,7 +177,8 @@ func TestAFactThatCannotBeReadDoesNotStopThePage(t *testing.T) {
 		return `{"table":"facts","uid":"` + strings.Repeat(uid, 32) + `","kind":"fired","subject":"s","owner":"` + anna + `","node":"peer","at":1` + body + `}`
 	}
 	n.receive(
-		fact("1", ``), fact("2", `,"body":null`), fact("3", `,"body":7`), fact("4", `,"body":{"reminder":"no"}`),
+		fact("1", `,"body":`+strings.Repeat("[", 1500)+strings.Repeat("]", 1500)), // deeper than SQLite reads
+		fact("2", `,"body":null`), fact("3", `,"body":7`), fact("4", `,"body":{"reminder":"no"}`),
 		fact("5", `,"body":{"reminder":"000000000000000000000000feed0001","schedule_hash":[],"due_at":1.5e300}`),
 		peerRow(1, noon, `"cron_expr":"0 13 * * *","tz":"UTC"`))
 	n.tick("2026-05-06T13:00:00Z")

@@ -33,7 +33,7 @@ func TestNothingIsLostOrRungTwiceWhateverHappens(t *testing.T) {
 		start := instant(t, "2026-10-30T12:00:00Z")
 		a, b := newPeer(t, "local", 0, "2026-10-30T12:00:00Z"), newPeer(t, "cloud", 1, "2026-10-30T12:00:00Z")
 		defer func() { a.must(a.db.Close()); b.must(b.db.Close()) }()
-		a.chance, b.chance = true, true
+		a.quiet, b.quiet = true, true
 		nodes := []*node{a, b}
 		zones := rapid.SampledFrom([]string{"America/New_York", "Europe/Berlin", "Asia/Kolkata", "America/Santiago"})
 		dues := map[sync.UID]time.Time{}
@@ -55,7 +55,7 @@ func TestNothingIsLostOrRungTwiceWhateverHappens(t *testing.T) {
 			case "tick":
 				n.wall = n.wall.Add(time.Duration(rapid.IntRange(1, 50_000).Draw(r, "passes")) * time.Second)
 				newest = later(newest, n.wall)
-				n.must(n.scheduler.Tick(t.Context()))
+				n.must(n.round())
 				n.settled()
 			case "back":
 				n.wall = later(start, n.wall.Add(-time.Duration(rapid.IntRange(1, 10_000).Draw(r, "back"))*time.Second))
@@ -70,12 +70,12 @@ func TestNothingIsLostOrRungTwiceWhateverHappens(t *testing.T) {
 		}
 		for _, n := range nodes {
 			n.banned, n.wall = nil, newest.Add(48*time.Hour)
-			n.must(n.scheduler.Tick(t.Context()))
+			n.must(n.round())
 			n.settled()
 		}
 		exchange(a, b)
 		for _, n := range nodes {
-			n.must(n.scheduler.Tick(t.Context()))
+			n.must(n.round())
 			n.settled()
 		}
 		told := map[sync.UID]bool{}

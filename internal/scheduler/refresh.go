@@ -8,9 +8,9 @@ import (
 	"tandem/internal/sync"
 )
 
-// refresh derives every message anew, once after each start: this build may know
-// zones, rules and actions that the one before did not. What is unchanged, which
-// is nearly all, is only read.
+// refresh derives every message anew: this build may know zones, rules and actions
+// that the one before did not, and what was derived may have relied on a wrong
+// clock. What is unchanged, which is nearly all, is only read.
 func (s *Scheduler) refresh(ctx context.Context) error {
 	const page = 500
 	for after := (sync.Ref{Origin: -1}); ; {

@@ -61,7 +61,8 @@ type Scheduler struct {
 	log    *slog.Logger
 	loop   *loop.Loop
 	alarm  *time.Timer // wakes the loop when something is due sooner than in longest
-	fresh  bool        // what was derived before this start has been looked at
+	fresh  bool        // what is derived has been looked at since the start, and since the clock was set back
+	seen   time.Time   // by the clock, in the last round
 }
 
 // New returns a scheduler that is not yet running.
@@ -80,15 +81,25 @@ func New(db *sqlite.DB, store *Store, out outbox, o Options) *Scheduler {
 func (s *Scheduler) Loop() *loop.Loop { return s.loop }
 
 // round rings what is due and sets the alarm for what comes next. The first one
-// after a start also derives everything anew.
+// after a start also derives everything anew; so does one that finds the clock set
+// back, since what rang ahead of its time had passed over what is still to come.
 func (s *Scheduler) round(ctx context.Context) error {
-	err := s.Tick(ctx)
-	if err == nil && !s.fresh {
-		err = s.refresh(ctx)
-		s.fresh = err == nil
+	now := s.db.Now()
+	if now.Before(s.seen.Add(-time.Second)) {
+		s.fresh = false
 	}
-	if err != nil || s.o.Mode != Active {
+	s.seen = now
+	if err := s.Tick(ctx); err != nil {
 		return err
+	}
+	if !s.fresh {
+		if err := s.refresh(ctx); err != nil {
+			return err
+		}
+		s.fresh = true
+	}
+	if s.o.Mode != Active {
+		return nil
 	}
 	next, some, err := s.next(ctx)
 	if err != nil || !some {
