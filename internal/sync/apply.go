@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
@@ -51,36 +52,47 @@ func (l *Log) Cursor(ctx context.Context, peer string) (string, error) {
 // decode reads a whole page before a byte of it is stored.
 func (l *Log) decode(entries []json.RawMessage) (rows []Row, facts []Fact, err error) {
 	for i, raw := range entries {
-		var named struct {
-			Table string `json:"table"`
+		all, err := members(raw)
+		if err == nil && slices.ContainsFunc(all, isFact) {
+			facts, err = appendFact(facts, raw)
+		} else if err == nil {
+			rows, err = l.appendRow(rows, all)
 		}
-		if err := json.Unmarshal(raw, &named); err != nil {
+		if err != nil {
 			return nil, nil, ErrBadPage.Because(fmt.Errorf("entry %d: %w", i, err))
 		}
-		if named.Table == FactsTable {
-			var f Fact
-			if err := json.Unmarshal(raw, &f); err != nil {
-				return nil, nil, ErrBadPage.Because(fmt.Errorf("entry %d: %w", i, err))
-			}
-			if err := f.check(); err != nil {
-				return nil, nil, ErrBadPage.Because(fmt.Errorf("entry %d: %w", i, err))
-			}
-			facts = append(facts, f)
-			continue
-		}
-		if l.tables[named.Table] == nil {
-			return nil, nil, ErrBadPage.Because(fmt.Errorf("entry %d: unknown table %.40q", i, named.Table))
-		}
-		var r Row
-		if err := json.Unmarshal(raw, &r); err != nil {
-			return nil, nil, ErrBadPage.Because(fmt.Errorf("entry %d: %w", i, err))
-		}
-		if err := r.check(); err != nil {
-			return nil, nil, ErrBadPage.Because(fmt.Errorf("entry %d: %s %s: %w", i, r.Table, r.Ref, err))
-		}
-		rows = append(rows, r)
 	}
 	return rows, facts, nil
+}
+
+func isFact(f Field) bool { return f.Name == "table" && string(f.Value) == `"`+FactsTable+`"` }
+
+func appendFact(facts []Fact, raw json.RawMessage) ([]Fact, error) {
+	var f Fact
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, err
+	}
+	f.Body = canonical(f.Body)
+	return append(facts, f), f.check()
+}
+
+func (l *Log) appendRow(rows []Row, all []Field) ([]Row, error) {
+	var r Row
+	if err := r.read(all); err != nil {
+		return nil, err
+	}
+	t := l.tables[r.Table]
+	if t == nil {
+		return nil, fmt.Errorf("unknown table %.40q", r.Table)
+	}
+	err := r.check()
+	if err == nil {
+		r.Fields, err = t.canonical(r.Fields)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.Table, r.Ref, err)
+	}
+	return append(rows, r), nil
 }
 
 // applyTx stores rows and facts, then lets each table derive what is its own.
@@ -146,7 +158,7 @@ func (l *Log) applyRow(tx *sqlite.Tx, in Row) (bool, error) {
 	}
 	args, err := t.args(in)
 	if err != nil {
-		return false, ErrBadPage.Because(fmt.Errorf("%s %s: %w", in.Table, in.Ref, err))
+		return false, fmt.Errorf("%s %s: %w", in.Table, in.Ref, err)
 	}
 	if _, err := tx.Exec(t.upsert, args...); err != nil {
 		return false, fmt.Errorf("%s %s: %w", in.Table, in.Ref, err)

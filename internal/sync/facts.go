@@ -43,6 +43,7 @@ func (l *Log) FactTx(tx *sqlite.Tx, kind, subject, owner, key string, body any) 
 	if err != nil {
 		return false, fmt.Errorf("fact %s: %w", kind, err)
 	}
+	b = canonical(b)
 	return l.addFact(tx, Fact{
 		UID: KeyedUID(kind, subject, l.node, key), Kind: kind, Subject: subject, Owner: owner,
 		Node: l.node, At: tx.Millis(), Body: b,
@@ -84,10 +85,12 @@ func (f Fact) hash() [sha256.Size]byte {
 
 func (f Fact) check() error {
 	switch {
-	case f.UID == UID{}, f.Kind == "", f.Node == "", f.At < 1:
+	case f.UID == UID{}, f.Kind == "", f.Node == "", f.At < 1 || f.At > lastTime, len(f.Body) == 0:
 		return errors.New("not a fact")
-	case len(f.Body) > maxText:
-		return fmt.Errorf("%d bytes; at most %d", len(f.Body), maxText)
+	case !plain(f.Kind), !plain(f.Subject), !plain(f.Owner), !plain(f.Node):
+		return errors.New("not plain text")
+	case weight(f.Body) > maxText:
+		return fmt.Errorf("%d bytes; at most %d", weight(f.Body), maxText)
 	}
 	return nil
 }

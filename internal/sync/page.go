@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -112,19 +113,17 @@ func (l *Log) issueTx(tx *sqlite.Tx, token string, end int64, cursor string, fro
 
 // entriesTx returns the next entries of all tables in the order of seq.
 func (l *Log) entriesTx(tx *sqlite.Tx, after int64) ([]entry, error) {
-	var all []entry
+	all, err := stretchTx(tx, factEntry, `SELECT `+factColumns+` FROM facts`, after)
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range l.order {
-		rows, err := sqlite.All(tx, t.entry, t.selectAll+` WHERE seq > ? ORDER BY seq LIMIT ?`, after, PageRows)
+		rows, err := stretchTx(tx, t.entry, t.selectAll, after)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, rows...)
 	}
-	facts, err := sqlite.All(tx, factEntry, `SELECT `+factColumns+` FROM facts WHERE seq > ? ORDER BY seq LIMIT ?`, after, PageRows)
-	if err != nil {
-		return nil, err
-	}
-	all = append(all, facts...)
 	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
 	size := 0
 	for i, e := range all {
@@ -135,12 +134,32 @@ func (l *Log) entriesTx(tx *sqlite.Tx, after int64) ([]entry, error) {
 	return all, nil
 }
 
+// stretchTx returns the entries of one table that a page could hold: what is
+// beyond would not be in it, and may be large.
+func stretchTx(tx *sqlite.Tx, scan func(sqlite.Row) (entry, error), query string, after int64) ([]entry, error) {
+	var all []entry
+	size, enough := 0, errors.New("enough for a page")
+	_, err := sqlite.All(tx, func(r sqlite.Row) (struct{}, error) {
+		if size > PageBytes {
+			return struct{}{}, enough
+		}
+		e, err := scan(r)
+		size += len(e.json)
+		all = append(all, e)
+		return struct{}{}, err
+	}, query+` WHERE seq > ? ORDER BY seq LIMIT ?`, after, PageRows)
+	if errors.Is(err, enough) {
+		err = nil
+	}
+	return all, err
+}
+
 func (t *Table) entry(r sqlite.Row) (entry, error) {
 	row, err := t.scan(r)
 	if err != nil {
 		return entry{}, err
 	}
-	b, err := json.Marshal(row)
+	b, err := row.MarshalJSON()
 	return entry{row.Seq, b}, err
 }
 

@@ -38,12 +38,6 @@ type wireHead struct {
 	Seen      Seen   `json:"seen,omitempty"`
 }
 
-// reserved are the names that a field cannot have.
-var reserved = map[string]bool{
-	"table": true, "origin": true, "id": true, "uid": true, "owner": true, "created_at": true,
-	"updated_at": true, "updated_by": true, "deleted_at": true, "seen": true,
-}
-
 // MarshalJSON writes the row flat: a field that only the reader knows looks like
 // any other.
 func (r Row) MarshalJSON() ([]byte, error) {
@@ -56,50 +50,81 @@ func appendFields(head any, fields []Field) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b = b[:len(b)-1]
+	return appendMembers(b[:len(b)-1], fields), nil
+}
+
+// appendMembers ends an object that was begun.
+func appendMembers(b []byte, fields []Field) []byte {
 	for _, f := range fields {
-		b = append(append(append(append(b, ','), quote(f.Name)...), ':'), f.Value...)
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, quote(f.Name)...), ':'), f.Value...)
 	}
-	return append(b, '}'), nil
+	return append(b, '}')
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote, here or in another version.
 func (r *Row) UnmarshalJSON(b []byte) error {
-	var h wireHead
-	if err := json.Unmarshal(b, &h); err != nil {
+	all, err := members(b)
+	if err != nil {
 		return err
 	}
-	r.Table = h.Table
-	r.Head = Head{Ref: Ref{h.Origin, h.ID}, UID: h.UID, Owner: h.Owner, CreatedAt: h.CreatedAt,
-		UpdatedAt: h.UpdatedAt, UpdatedBy: h.UpdatedBy, DeletedAt: h.DeletedAt, Seen: h.Seen}
-	if r.Seen == "" {
-		r.Seen = nothingSeen
-	}
-	r.Fields = nil
-	return r.addExtra(string(b))
+	return r.read(all)
 }
 
-// addExtra adds the members of a JSON object that are no part of the head.
-func (r *Row) addExtra(object string) error {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(object), &all); err != nil {
-		return err
-	}
-	for name, v := range all {
-		if !reserved[name] && string(v) != "null" {
-			r.Fields = append(r.Fields, Field{name, compact(v)})
+// read fills the row from its members. Names are taken as they are written: one
+// that differs in case is a field of its own.
+func (r *Row) read(all []Field) error {
+	*r = Row{Head: Head{Ref: Ref{Origin: -1}, Seen: nothingSeen}}
+	for _, f := range all {
+		if dest := r.dest(f.Name); dest != nil {
+			if err := json.Unmarshal(f.Value, dest); err != nil {
+				return fmt.Errorf("%s: %w", f.Name, err)
+			}
+		} else if string(f.Value) != "null" {
+			r.Fields = append(r.Fields, Field{f.Name, canonical(f.Value)})
 		}
 	}
-	slices.SortFunc(r.Fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 
-func compact(v json.RawMessage) json.RawMessage {
-	var b bytes.Buffer
-	if json.Compact(&b, v) != nil {
-		return v
+// dest is where a member of the head goes; nil is a field.
+func (r *Row) dest(name string) any {
+	switch name {
+	case "table":
+		return &r.Table
+	case "origin":
+		return &r.Origin
+	case "id":
+		return &r.ID
+	case "uid":
+		return &r.UID
+	case "owner":
+		return &r.Owner
+	case "created_at":
+		return &r.CreatedAt
+	case "updated_at":
+		return &r.UpdatedAt
+	case "updated_by":
+		return &r.UpdatedBy
+	case "deleted_at":
+		return &r.DeletedAt
+	case "seen":
+		return &r.Seen
 	}
-	return b.Bytes()
+	return nil
+}
+
+// addExtra adds the members of a JSON object that this file keeps.
+func (r *Row) addExtra(object string) error {
+	all, err := members([]byte(object))
+	if err != nil {
+		return err
+	}
+	r.Fields = append(r.Fields, all...)
+	slices.SortFunc(r.Fields, byName)
+	return nil
 }
 
 // hash is the third comparison, for two versions of one stamp: SHA-256 of what
@@ -134,6 +159,9 @@ func newer(a, b Row) bool {
 	return bytes.Compare(x[:], y[:]) > 0
 }
 
+// lastTime is the end of the year 9999 in Unix ms: what is later has no RFC 3339.
+const lastTime = 253402300799999
+
 // check returns what is structurally wrong with a row from outside. What is only
 // unwise, such as a schedule that never fires, is stored as it came.
 func (r Row) check() error {
@@ -142,20 +170,26 @@ func (r Row) check() error {
 		return errors.New("no key")
 	case r.UID == UID{}:
 		return errors.New("no uid")
-	case r.UpdatedAt < 1 || r.UpdatedBy == "":
+	case r.UpdatedAt < 1 || r.UpdatedAt > lastTime || r.UpdatedBy == "" || !plain(r.UpdatedBy):
 		return errors.New("no stamp")
-	case r.Owner == "" && r.DeletedAt == nil:
+	case r.Owner == "" && r.DeletedAt == nil || !plain(r.Owner):
 		return errors.New("no owner")
+	case r.CreatedAt < 0 || r.CreatedAt > lastTime, r.DeletedAt != nil && (*r.DeletedAt < 0 || *r.DeletedAt > lastTime):
+		return errors.New("no time")
 	}
 	size := 0
 	for _, f := range r.Fields {
-		size += len(f.Name) + len(f.Value)
+		size += len(f.Name) + weight(f.Value)
 	}
 	if size > maxText {
 		return fmt.Errorf("%d bytes; at most %d", size, maxText)
 	}
 	return nil
 }
+
+// plain reports whether s may name something: it is short, and without NUL, after
+// which SQLite's functions see nothing.
+func plain(s string) bool { return len(s) <= 200 && strings.IndexByte(s, 0) < 0 }
 
 // args returns the row as arguments of its table's upsert.
 func (t *Table) args(r Row) ([]any, error) {
@@ -172,13 +206,10 @@ func (t *Table) args(r Row) ([]any, error) {
 		own = append(own, v)
 		delete(values, c.Name)
 	}
+	unknown := slices.DeleteFunc(slices.Clone(r.Fields), func(f Field) bool { _, left := values[f.Name]; return !left })
 	var extra any
-	if len(values) > 0 {
-		b, err := json.Marshal(values) // sorted
-		if err != nil {
-			return nil, err
-		}
-		extra = string(b)
+	if len(unknown) > 0 {
+		extra = string(appendMembers([]byte{'{'}, unknown))
 	}
 	return append(append(r.Head.Args(), extra), own...), nil
 }

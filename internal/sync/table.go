@@ -1,13 +1,12 @@
 package sync
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"tandem/internal/sqlite"
 )
@@ -121,7 +120,7 @@ func (c Column) encode(v any) (json.RawMessage, error) {
 			return nil, nil
 		}
 		if c.Kind == JSON {
-			return json.RawMessage(v), nil
+			return canonicalText(v)
 		}
 		return quote(v), nil
 	}
@@ -135,6 +134,38 @@ func (c Column) defaulted() string {
 	return c.Default
 }
 
+// canonicalText is canonical for text that nobody has read yet.
+func canonicalText(s string) (json.RawMessage, error) {
+	if !json.Valid([]byte(s)) {
+		return nil, errors.New("not JSON")
+	}
+	return canonical(json.RawMessage(s)), nil
+}
+
+// canonical checks the fields that the table knows and spells them as scan would,
+// defaults left out: a version that came must not differ from the same one here.
+func (t *Table) canonical(fields []Field) ([]Field, error) {
+	out := make([]Field, 0, len(fields))
+	for _, f := range fields { // both sorted by name
+		c, known := slices.BinarySearchFunc(t.Columns, f.Name, func(c Column, name string) int { return strings.Compare(c.Name, name) })
+		if !known {
+			out = append(out, f)
+			continue
+		}
+		v, err := t.Columns[c].decode(f.Value)
+		if err == nil {
+			f.Value, err = t.Columns[c].encode(v)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if f.Value != nil {
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
 // decode returns a JSON value as an argument. A nil value is the default.
 func (c Column) decode(raw json.RawMessage) (any, error) {
 	if raw == nil || string(raw) == "null" {
@@ -142,19 +173,28 @@ func (c Column) decode(raw json.RawMessage) (any, error) {
 	}
 	switch c.Kind {
 	case Integer:
-		return strconv.ParseInt(string(raw), 10, 64)
+		n, err := strconv.ParseInt(string(raw), 10, 64)
+		if err != nil {
+			return nil, errors.New("not a whole number of 64 bits") // the error of ParseInt would quote it
+		}
+		return n, nil
 	case Bool:
-		b, err := strconv.ParseBool(string(raw))
-		return map[bool]int64{true: 1}[b], err
+		switch string(raw) {
+		case "true":
+			return int64(1), nil
+		case "false":
+			return int64(0), nil
+		}
+		return nil, errors.New("neither true nor false")
 	case JSON:
 		return string(raw), nil
 	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, fmt.Errorf("not a string")
+		return nil, errors.New("not a string")
 	}
-	if strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
-		return nil, fmt.Errorf("not plain text")
+	if strings.IndexByte(s, 0) >= 0 {
+		return nil, errors.New("not plain text")
 	}
 	return s, nil
 }
@@ -168,13 +208,4 @@ func (c Column) absent() any {
 		return n
 	}
 	return c.Default
-}
-
-// quote writes s as JSON without the escapes that only HTML needs.
-func quote(s string) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string encodes
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
