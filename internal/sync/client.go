@@ -3,6 +3,7 @@ package sync
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -74,8 +75,8 @@ type ClientOptions struct {
 // NewClient returns a client that is not yet running.
 func NewClient(l *Log, p *Peer, o ClientOptions) *Client {
 	c := &Client{log: l, peer: p, sets: o.Sets, hello: o.Hello, crash: o.Crash, logger: o.Log}
-	c.fetch = loop.New("fetch", loop.Shortest, o.Log, c.noting(c.Fetch))
-	c.offer = loop.New("offer", loop.Longest, o.Log, c.noting(c.Offer))
+	c.fetch = loop.New("fetch", loop.Shortest, o.Log, c.noting(lineFetch, c.Fetch))
+	c.offer = loop.New("offer", loop.Longest, o.Log, c.noting(lineOffer, c.Offer))
 	c.beat = loop.New("hello", helloEvery, o.Log, c.Greet)
 	l.OnChange(c.offer.Wake)
 	return c
@@ -91,12 +92,12 @@ func (c *Client) Greet(ctx context.Context) error {
 	var theirs Hello
 	if err := c.peer.Call(ctx, http.MethodPost, "hello", mine, &theirs); err != nil {
 		c.greeted.Store(false)
-		return c.status.failed(err)
+		return c.status.note(lineHello, err)
 	}
 	after := c.hello().Now
 	if err := theirs.Check(mine, c.peer.name); err != nil {
 		c.greeted.Store(false)
-		return c.status.failed(err)
+		return c.status.note(lineHello, err)
 	}
 	c.status.heard(theirs, time.Duration(theirs.Now-(mine.Now+after)/2)*time.Millisecond)
 	c.greeted.Store(true)
@@ -106,6 +107,8 @@ func (c *Client) Greet(ctx context.Context) error {
 // Check returns why the node that said h cannot be the peer of the node that is me.
 func (h Hello) Check(me Hello, name string) error {
 	switch {
+	case h.Node == "":
+		return ErrPeerStranger.Because(errors.New("it does not say who it is"))
 	case h.Node == me.Node || h.Origin == me.Origin:
 		return ErrPeerSelf.Because(fmt.Errorf("it says that it is %.40q, origin %d", h.Node, h.Origin))
 	case h.Node != name:
@@ -124,28 +127,33 @@ func (c *Client) greet(ctx context.Context) error {
 	return c.Greet(ctx)
 }
 
-// noting keeps a failure for Status, and has the next round greet first.
-func (c *Client) noting(work func(context.Context) error) func(context.Context) error {
+// noting keeps how a round went for Status, and has one that follows a failure
+// greet first.
+func (c *Client) noting(l line, work func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := work(ctx)
-		if ctx.Err() == nil && err != nil {
-			c.greeted.Store(false)
-			return c.status.failed(err)
+		if ctx.Err() != nil {
+			return err
 		}
-		return err
+		if err != nil {
+			c.greeted.Store(false)
+		}
+		return c.status.note(l, err)
 	}
 }
 
 // Fetch applies page after page of the peer's log, and waits at its end for more.
 // It returns when a call fails or ctx ends.
 func (c *Client) Fetch(ctx context.Context) error {
+	var wait time.Duration // the first page tells at once whether all is well again
 	for {
 		if err := c.greet(ctx); err != nil {
 			return err
 		}
-		if err := c.FetchPage(ctx, MaxWait); err != nil {
+		if err := c.FetchPage(ctx, wait); err != nil {
 			return err
 		}
+		wait = MaxWait
 	}
 }
 
@@ -167,6 +175,9 @@ func (c *Client) FetchPage(ctx context.Context, wait time.Duration) error {
 	if err := c.peer.Call(ctx, http.MethodGet, "changes?"+query.Encode(), nil, &page); err != nil {
 		return err
 	}
+	if page.Cursor == "" && page.Reset == "" && cursor != "" {
+		return ErrPeerStranger.Because(errors.New("JSON that is no page of a log"))
+	}
 	if page.Reset != "" {
 		c.logger.InfoContext(ctx, "reading the peer's log from its start", "peer", c.peer.name, "reason", page.Reset)
 	}
@@ -180,6 +191,7 @@ func (c *Client) FetchPage(ctx context.Context, wait time.Duration) error {
 		c.crash("sync.stored")
 	}
 	c.status.fetched.Store(c.hello().Now)
+	_ = c.status.note(lineFetch, nil)
 	return c.copySets(ctx, page.Sets)
 }
 

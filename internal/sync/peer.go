@@ -95,7 +95,7 @@ func read(res *http.Response, out any) error {
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
 		return ErrPeerRefused
-	case res.StatusCode == http.StatusNoContent:
+	case res.StatusCode == http.StatusNoContent && out == nil:
 		return nil
 	case kind == "application/problem+json":
 		var p struct{ Code string }

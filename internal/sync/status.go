@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"cmp"
 	gosync "sync"
 	"sync/atomic"
 	"time"
@@ -21,29 +22,44 @@ type Status struct {
 	Skew      time.Duration `json:"skew"`                // the peer's clock less this one's
 }
 
+// line is one of the ways in which the nodes talk. Each may fail while the others
+// go on.
+type line int
+
+const (
+	lineHello line = iota
+	lineFetch
+	lineOffer
+	lines
+)
+
 // status is what a Client remembers of its calls, in memory: after a restart the
 // next call tells it anew.
 type status struct {
 	fetched, offered atomic.Int64
 
 	mu    gosync.Mutex
-	err   error
+	errs  [lines]error // of the last round on each line
 	hello Hello
 	skew  time.Duration
 }
 
-func (s *status) failed(err error) error {
+// note keeps how the last round on a line went, and returns err.
+func (s *status) note(l line, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.err = err
+	s.errs[l] = err
 	return err
 }
 
 func (s *status) heard(h Hello, skew time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.err, s.hello, s.skew = nil, h, skew
+	s.errs[lineHello], s.hello, s.skew = nil, h, skew
 }
+
+// failedLocked returns what is wrong, the greeting first; nil: nothing.
+func (s *status) failedLocked() error { return cmp.Or(s.errs[:]...) }
 
 // Status returns how the last calls went.
 func (c *Client) Status() Status {
@@ -54,8 +70,8 @@ func (c *Client) Status() Status {
 		Peer: c.peer.name, State: "ok", FetchedAt: s.fetched.Load(), OfferedAt: s.offered.Load(),
 		Version: s.hello.Version, Scheduler: s.hello.Scheduler, Skew: s.skew,
 	}
-	if s.err != nil {
-		f := fault.From(s.err)
+	if err := s.failedLocked(); err != nil {
+		f := fault.From(err)
 		out.State, out.Code, out.Detail = "attention", f.Code, f.Detail
 		if f.Code == ErrPeerAway.Code {
 			out.State = "offline"
