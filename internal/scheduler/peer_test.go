@@ -30,10 +30,9 @@ func TestAMessageMadeOnOneNodeIsPlannedOnTheOther(t *testing.T) { // E04
 func TestBothNodesMakeNumber42AndBothRing(t *testing.T) { // E05
 	a, b := newNode(t, noon), newPeer(t, "cloud", 1, noon)
 	for _, n := range []*node{a, b} {
-		n.must(n.db.Write(context.Background(), func(tx *sqlite.Tx) error {
-			_, err := tx.Exec(`UPDATE sync_counters SET n = 41 WHERE name = 'scheduled_messages'`)
-			return err
-		}))
+		for range 41 {
+			n.add(Draft{Content: "earlier", TriggerAt: "2027-01-01T00:00:00Z"})
+		}
 	}
 	x := a.add(Draft{Content: "from a", TriggerAt: "2026-05-06T13:00:00Z"})
 	y := b.add(Draft{Content: "from b", TriggerAt: "2026-05-06T13:00:00Z"})

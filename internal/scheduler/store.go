@@ -33,9 +33,7 @@ func (s *Store) AddTx(tx *sqlite.Tx, owner string, d Draft) (Message, []when.War
 		return m, nil, err
 	}
 	m.EffectiveFrom = nil // that is when it was made
-	if m.Head, err = s.log.AddTx(tx, "scheduled_messages", owner); err != nil {
-		return m, nil, err
-	}
+	m.Head = s.log.AddTx(tx, "scheduled_messages", owner)
 	_, err = tx.Exec(`
 		INSERT INTO scheduled_messages (`+columns+`)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, m.args()...)
@@ -86,9 +84,7 @@ func (s *Store) DeleteTx(tx *sqlite.Tx, owner string, ref sync.Ref) error {
 
 // saveTx writes what this version can change; what came from a newer one stays.
 func (s *Store) saveTx(tx *sqlite.Tx, m *Message) error {
-	if err := s.log.EditTx(tx, &m.Head); err != nil {
-		return err
-	}
+	s.log.EditTx(tx, &m.Head)
 	_, err := tx.Exec(`
 		UPDATE scheduled_messages SET updated_at = ?, updated_by = ?, deleted_at = ?, seq = ?, seen = ?,
 			content = ?, trigger_at = ?, cron_expr = ?, rrule = ?, tz = ?, enabled = ?, schedule_effective_from = ?

@@ -66,6 +66,15 @@ func (s *Store) SetZoneTx(tx *sqlite.Tx, owner, zone string) (Settings, error) {
 	if _, err := when.Zone(zone); err != nil {
 		return Settings{}, err
 	}
+	return s.zoneTx(tx, owner, zone)
+}
+
+// ClearZoneTx takes the owner's choice back.
+func (s *Store) ClearZoneTx(tx *sqlite.Tx, owner string) (Settings, error) {
+	return s.zoneTx(tx, owner, "")
+}
+
+func (s *Store) zoneTx(tx *sqlite.Tx, owner, zone string) (Settings, error) {
 	v, err := GetTx(tx, owner)
 	if err != nil || v.Zone == zone {
 		return v, err
@@ -77,21 +86,32 @@ func (s *Store) SetZoneTx(tx *sqlite.Tx, owner, zone string) (Settings, error) {
 	return v, s.moved(tx, owner)
 }
 
-func (s *Store) saveTx(tx *sqlite.Tx, owner string, v *Settings) (err error) {
-	if v.UID == (sync.UID{}) {
-		if v.Head, err = s.log.AddAtTx(tx, owner, place(owner), uid(owner)); err != nil {
-			return err
-		}
-		_, err = tx.Exec(`INSERT INTO settings (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(v.Args(), v.Zone)...)
+func (s *Store) saveTx(tx *sqlite.Tx, owner string, v *Settings) error {
+	at := place(owner)
+	old, found, err := sqlite.One(tx, scan, `SELECT `+columns+` FROM settings WHERE origin = ? AND id = ?`, at.Origin, at.ID)
+	if err != nil {
 		return err
 	}
-	if err := s.log.EditTx(tx, &v.Head); err != nil {
+	if !found {
+		v.Head = s.log.AddAtTx(tx, owner, at, uid(owner))
+		_, err = tx.Exec(`INSERT INTO settings (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(v.Args(), v.zone())...)
 		return err
 	}
+	v.Head = old.Head
+	v.DeletedAt = nil // a row that was deleted lives again under the one key it can have
+	s.log.EditTx(tx, &v.Head)
 	_, err = tx.Exec(`
-		UPDATE settings SET updated_at = ?, updated_by = ?, seq = ?, seen = ?, tz = ? WHERE origin = ? AND id = ?`,
-		v.UpdatedAt, v.UpdatedBy, v.Seq, string(v.Seen), v.Zone, v.Origin, v.ID)
+		UPDATE settings SET updated_at = ?, updated_by = ?, deleted_at = NULL, seq = ?, seen = ?, tz = ? WHERE origin = ? AND id = ?`,
+		v.UpdatedAt, v.UpdatedBy, v.Seq, string(v.Seen), v.zone(), v.Origin, v.ID)
 	return err
+}
+
+// zone is Zone as the file keeps it.
+func (s Settings) zone() *string {
+	if s.Zone == "" {
+		return nil
+	}
+	return &s.Zone
 }
 
 func uid(owner string) sync.UID { return sync.KeyedUID("settings", owner) }

@@ -153,9 +153,7 @@ func (l *Log) applyRow(tx *sqlite.Tx, in Row) (bool, error) {
 	if known {
 		in.Seen = in.Seen.merged(mine.Seen)
 	}
-	if in.Seq, err = l.seqTx(tx); err != nil {
-		return false, err
-	}
+	in.Seq = l.seqTx(tx)
 	args, err := t.args(in)
 	if err != nil {
 		return false, fmt.Errorf("%s %s: %w", in.Table, in.Ref, err)

@@ -63,15 +63,11 @@ func (l *Log) addFact(tx *sqlite.Tx, f Fact) (bool, error) {
 			return false, nil
 		}
 	}
-	seq, err := l.seqTx(tx)
-	if err != nil {
-		return false, err
-	}
 	_, err = tx.Exec(`
 		INSERT INTO facts (`+factColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (uid) DO UPDATE SET seq = excluded.seq, kind = excluded.kind, subject = excluded.subject,
 			owner = excluded.owner, node = excluded.node, at = excluded.at, body = excluded.body`,
-		f.UID[:], seq, f.Kind, f.Subject, f.Owner, f.Node, f.At, string(f.Body))
+		f.UID[:], l.seqTx(tx), f.Kind, f.Subject, f.Owner, f.Node, f.At, string(f.Body))
 	return err == nil && !known, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -164,39 +163,25 @@ type Place struct {
 // Place returns the row's.
 func (h Head) Place() Place { return Place{h.CreatedAt, h.Ref} }
 
-// AddTx returns the head of a new row of the owner.
-func (l *Log) AddTx(tx *sqlite.Tx, table, owner string) (Head, error) {
-	seq, id, err := l.nextTx(tx, table)
-	if err == nil && id == 0 {
-		err = fmt.Errorf("table %q is not in the log", table)
-	}
-	return l.first(tx, Ref{l.origin, id}, newUID(tx), owner, seq), err
+// AddTx returns the head of a new row of the owner, in a table of this log.
+func (l *Log) AddTx(tx *sqlite.Tx, table, owner string) Head {
+	return l.AddAtTx(tx, owner, Ref{l.origin, l.idTx(table)}, newUID(tx))
 }
 
 // AddAtTx is AddTx for a row whose key and uid follow from what it is about, so
 // that two nodes that are apart and both make it make one row.
-func (l *Log) AddAtTx(tx *sqlite.Tx, owner string, key Ref, uid UID) (Head, error) {
-	seq, err := l.seqTx(tx)
-	return l.first(tx, key, uid, owner, seq), err
-}
-
-func (l *Log) first(tx *sqlite.Tx, key Ref, uid UID, owner string, seq int64) Head {
+func (l *Log) AddAtTx(tx *sqlite.Tx, owner string, key Ref, uid UID) Head {
 	now := tx.Millis()
 	return Head{
 		Ref: key, UID: uid, Owner: owner, CreatedAt: now, UpdatedAt: now, UpdatedBy: l.node,
-		Seq: seq, Seen: by(l.writer, now),
+		Seq: l.seqTx(tx), Seen: by(l.writer, now),
 	}
 }
 
 // EditTx gives h the stamp and the place of a new version. The stamp is above the
 // one it replaces whatever the clock says: who edits what he saw, wins over it.
-func (l *Log) EditTx(tx *sqlite.Tx, h *Head) error {
-	seq, err := l.seqTx(tx)
-	if err != nil {
-		return err
-	}
+func (l *Log) EditTx(tx *sqlite.Tx, h *Head) {
 	h.UpdatedAt = max(tx.Millis(), h.UpdatedAt+1)
-	h.UpdatedBy, h.Seq = l.node, seq
+	h.UpdatedBy, h.Seq = l.node, l.seqTx(tx)
 	h.Seen = h.Seen.merged(by(l.writer, h.UpdatedAt))
-	return nil
 }

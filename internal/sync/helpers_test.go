@@ -181,11 +181,8 @@ func (n *node) add(content string) sync.Ref {
 }
 
 func (n *node) addTx(tx *sqlite.Tx, content string) (sync.Head, error) {
-	h, err := n.log.AddTx(tx, "todos", "ann")
-	if err != nil {
-		return h, err
-	}
-	_, err = tx.Exec(`INSERT INTO todos (`+sync.HeadColumns+`, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(h.Args(), content)...)
+	h := n.log.AddTx(tx, "todos", "ann")
+	_, err := tx.Exec(`INSERT INTO todos (`+sync.HeadColumns+`, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(h.Args(), content)...)
 	return h, err
 }
 
@@ -199,9 +196,7 @@ func (n *node) edit(r sync.Ref, column string, value any) {
 		if err != nil || !found {
 			return fmt.Errorf("no todo %s: %w", r, err)
 		}
-		if err := n.log.EditTx(tx, &h); err != nil {
-			return err
-		}
+		n.log.EditTx(tx, &h)
 		h.DeletedAt = nil
 		if column == "deleted_at" {
 			h.DeletedAt, value, column = value.(*int64), nil, "tz"

@@ -35,6 +35,7 @@ type Log struct {
 	tables      map[string]*Table
 	order       []*Table
 	applied     func(*sqlite.Tx, []Fact) error
+	last        numbers // the writer's own
 
 	mu      gosync.Mutex
 	changed chan struct{} // closed and replaced after each commit that appends
@@ -51,17 +52,14 @@ func NewLog(ctx context.Context, db *sqlite.DB, o Options) (*Log, error) {
 		t.prepare()
 		l.tables[t.Name] = t
 	}
-	err := db.Write(ctx, func(tx *sqlite.Tx) error {
-		for _, name := range append([]string{counterSeq}, tableNames(o.Tables)...) {
-			if _, err := tx.Exec(`INSERT INTO sync_counters (name, n) VALUES (?, 0) ON CONFLICT (name) DO NOTHING`, name); err != nil {
-				return err
-			}
+	err := db.Write(ctx, func(tx *sqlite.Tx) (err error) {
+		if l.last, err = l.countTx(tx); err != nil {
+			return err
 		}
 		if _, err := tx.Exec(`INSERT INTO sync_state (one, incarnation) VALUES (1, ?) ON CONFLICT (one) DO NOTHING`,
 			hex.EncodeToString(tx.Random(8))); err != nil {
 			return err
 		}
-		var err error
 		l.incarnation, _, err = sqlite.One(tx, sqlite.Value[string], `SELECT incarnation FROM sync_state`)
 		return err
 	})
@@ -106,35 +104,46 @@ func (l *Log) Announce() {
 	}
 }
 
-// counterSeq is the counter that orders the whole file.
-const counterSeq = "seq"
-
-// nextTx gives out the next seq and, for a row made here, the next id of its table.
-func (l *Log) nextTx(tx *sqlite.Tx, table string) (seq, id int64, err error) {
-	type counter struct {
-		name string
-		n    int64
-	}
-	scan := func(r sqlite.Row) (c counter, err error) { return c, r.Scan(&c.name, &c.n) }
-	counters, err := sqlite.All(tx, scan, `UPDATE sync_counters SET n = n + 1 WHERE name IN ('seq', ?) RETURNING name, n`, table)
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, c := range counters {
-		if c.name == counterSeq {
-			seq = c.n
-		} else {
-			id = c.n
-		}
-	}
-	tx.AfterCommit(l.Announce)
-	return seq, id, nil
+// numbers are the last ones given out. They live in memory and are used on the
+// writer alone: a number that went to a transaction which was rolled back is never
+// given out again, which leaves a gap and costs nothing.
+type numbers struct {
+	seq int64
+	ids map[string]int64 // of the rows made here, a table each
 }
 
-// seqTx gives out the next seq.
-func (l *Log) seqTx(tx *sqlite.Tx) (int64, error) {
-	seq, _, err := l.nextTx(tx, counterSeq)
-	return seq, err
+// countTx finds the last numbers in the file. A reader's cursor may stand behind a
+// row that is no longer there, but never behind the last page that was issued.
+func (l *Log) countTx(tx *sqlite.Tx) (numbers, error) {
+	last := numbers{ids: map[string]int64{}}
+	for _, t := range l.order {
+		id, _, err := sqlite.One(tx, sqlite.Value[int64], `SELECT coalesce(max(id), 0) FROM `+t.Name+` WHERE origin = ?`, l.origin)
+		if err != nil {
+			return last, err
+		}
+		last.ids[t.Name] = id
+	}
+	for _, table := range append(tableNames(l.order), FactsTable, "sync_tokens") {
+		seq, _, err := sqlite.One(tx, sqlite.Value[int64], `SELECT coalesce(max(seq), 0) FROM `+table)
+		if err != nil {
+			return last, err
+		}
+		last.seq = max(last.seq, seq)
+	}
+	return last, nil
+}
+
+// seqTx gives out the next place in the order of the whole file.
+func (l *Log) seqTx(tx *sqlite.Tx) int64 {
+	l.last.seq++
+	tx.AfterCommit(l.Announce)
+	return l.last.seq
+}
+
+// idTx gives out the next id of a table for a row made here.
+func (l *Log) idTx(table string) int64 {
+	l.last.ids[table]++
+	return l.last.ids[table]
 }
 
 // newToken returns a token that no log has issued. It comes from the system's own

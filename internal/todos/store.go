@@ -37,9 +37,7 @@ func (s *Store) AddTx(tx *sqlite.Tx, owner string, n New) (Todo, []when.Warning,
 	if err != nil {
 		return t, nil, err
 	}
-	if t.Head, err = s.log.AddTx(tx, "todos", owner); err != nil {
-		return t, nil, err
-	}
+	t.Head = s.log.AddTx(tx, "todos", owner)
 	_, err = tx.Exec(`
 		INSERT INTO todos (`+columns+`)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, t.args()...)
@@ -84,9 +82,7 @@ func (s *Store) DeleteTx(tx *sqlite.Tx, owner string, ref sync.Ref) error {
 }
 
 func (s *Store) saveTx(tx *sqlite.Tx, t *Todo) error {
-	if err := s.log.EditTx(tx, &t.Head); err != nil {
-		return err
-	}
+	s.log.EditTx(tx, &t.Head)
 	_, err := tx.Exec(`
 		UPDATE todos SET updated_at = ?, updated_by = ?, deleted_at = ?, seq = ?, seen = ?,
 			content = ?, due_at = ?, due_on = ?, tz = ?, done = ?, notes = ?
@@ -118,9 +114,14 @@ func (s *Store) Get(ctx context.Context, owner string, ref sync.Ref) (Todo, erro
 
 // Filter says which todos to list; its zero value lists all.
 type Filter struct {
-	Done      *bool
-	DueBefore *time.Time // due at an instant before this one
-	Text      string     // somewhere in content or notes, in any case of ASCII letters
+	Done *bool
+
+	// DueBefore is an instant as people write it, a local time being read where the
+	// owner lives. A todo that is due on a day is due before it once that day is over
+	// there.
+	DueBefore string
+
+	Text string // somewhere in content or notes, in any case of ASCII letters
 }
 
 // List returns up to limit todos after a place in the order they were made,
@@ -132,8 +133,12 @@ func (s *Store) List(ctx context.Context, owner string, f Filter, after sync.Pla
 	if f.Done != nil {
 		query, args = query+` AND done = ?`, append(args, *f.Done)
 	}
-	if f.DueBefore != nil {
-		query, args = query+` AND due_at < ?`, append(args, f.DueBefore.UnixMilli())
+	if f.DueBefore != "" {
+		at, day, err := s.before(ctx, owner, f.DueBefore)
+		if err != nil {
+			return nil, err
+		}
+		query, args = query+` AND (due_at < ? OR due_on < ?)`, append(args, at, day)
 	}
 	if f.Text != "" {
 		like := "%" + likeEscaper.Replace(f.Text) + "%"
@@ -141,6 +146,23 @@ func (s *Store) List(ctx context.Context, owner string, f Filter, after sync.Pla
 	}
 	query, args = query+` ORDER BY created_at, origin, id LIMIT ?`, append(args, limit)
 	return sqlite.ReadAll(ctx, s.db, scan, query, args...)
+}
+
+// before returns what is due before a time: instants before at, and days before day.
+func (s *Store) before(ctx context.Context, owner, text string) (at int64, day string, err error) {
+	zone, err := sqlite.Read(ctx, s.db, func(tx *sqlite.Tx) (string, error) { return s.zone(tx, owner) })
+	if err != nil {
+		return 0, "", err
+	}
+	loc, err := when.Zone(zone)
+	if err != nil {
+		zone, loc = "", time.UTC
+	}
+	m, _, err := when.Instant(text, zone)
+	if err != nil {
+		return 0, "", about("due_before", err)
+	}
+	return m.At.UnixMilli(), m.At.In(loc).Format(time.DateOnly), nil
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)

@@ -59,40 +59,37 @@ type Change struct {
 	Notes   *string
 }
 
-// apply alters t and checks the whole. Zone is what a local time without one means.
+// apply alters t and checks what it alters: what the peer sent and is not touched
+// is not judged. Zone is where the owner lives, which a local time without a zone
+// means.
 func (c Change) apply(t *Todo, zone string) ([]when.Warning, error) {
-	if c.Content != nil {
-		t.Content = strings.TrimSpace(*c.Content)
-	}
 	if c.Done != nil {
 		t.Done = *c.Done
 	}
-	if c.Notes != nil {
-		t.Notes = *c.Notes
-	}
-	if err := checkTexts(t); err != nil {
+	if err := c.applyTexts(t); err != nil {
 		return nil, err
+	}
+	if err := c.applyZone(t); err != nil {
+		return nil, err
+	}
+	if t.Zone != nil && known(*t.Zone) {
+		zone = *t.Zone
 	}
 	return c.applyDue(t, zone)
 }
 
-func checkTexts(t *Todo) error {
+func (c Change) applyTexts(t *Todo) error {
 	err := errInvalid
-	for _, f := range []struct {
-		name, text string
-		max        int
-	}{{"content", t.Content, MaxContent}, {"notes", t.Notes, MaxNotes}} {
-		switch {
-		case len(f.text) > f.max:
-			err = err.In(f.name, "is too long")
-		case !utf8.ValidString(f.text):
-			err = err.In(f.name, "is not valid UTF-8")
-		case strings.IndexByte(f.text, 0) >= 0:
-			err = err.In(f.name, "has a NUL character in it")
+	if c.Content != nil {
+		t.Content = strings.TrimSpace(*c.Content)
+		err = checkText(err, "content", t.Content, MaxContent)
+		if t.Content == "" {
+			err = err.In("content", "must not be empty")
 		}
 	}
-	if t.Content == "" {
-		err = err.In("content", "must not be empty")
+	if c.Notes != nil {
+		t.Notes = *c.Notes
+		err = checkText(err, "notes", t.Notes, MaxNotes)
 	}
 	if len(err.Fields) > 0 {
 		return err
@@ -100,48 +97,82 @@ func checkTexts(t *Todo) error {
 	return nil
 }
 
-func (c Change) applyDue(t *Todo, zone string) ([]when.Warning, error) {
-	if c.Zone != nil {
-		t.Zone = optional(*c.Zone)
+func checkText(err *fault.Error, name, text string, most int) *fault.Error {
+	switch {
+	case len(text) > most:
+		return err.In(name, "is too long")
+	case !utf8.ValidString(text):
+		return err.In(name, "is not valid UTF-8")
+	case strings.IndexByte(text, 0) >= 0:
+		return err.In(name, "has a NUL character in it")
 	}
+	return err
+}
+
+func (c Change) applyZone(t *Todo) error {
+	if c.Zone == nil {
+		return nil
+	}
+	t.Zone = optional(*c.Zone)
 	if t.Zone != nil {
 		if _, err := when.Zone(*t.Zone); err != nil {
-			return nil, err
-		}
-		zone = *t.Zone
-	}
-	if c.DueOn != nil {
-		t.DueOn = nil
-		if *c.DueOn != "" {
-			day, err := when.Date(*c.DueOn)
-			if err != nil {
-				return nil, err
-			}
-			t.DueOn = &day
-			if c.DueAt == nil {
-				t.DueAt = nil // the day replaces the instant
-			}
+			return fault.From(err).In("tz", "is not known here")
 		}
 	}
-	var warnings []when.Warning
-	if c.DueAt != nil {
-		t.DueAt = nil
-		if *c.DueAt != "" {
-			m, w, err := when.Instant(*c.DueAt, zone)
-			if err != nil {
-				return nil, err
-			}
-			t.DueAt, warnings = &m.At, w
-			t.Zone = optional(m.Zone)
-			if c.DueOn == nil {
-				t.DueOn = nil
-			}
-		}
-	}
-	if t.DueAt != nil && t.DueOn != nil {
+	return nil
+}
+
+func known(zone string) bool {
+	_, err := when.Zone(zone)
+	return err == nil
+}
+
+// applyDue sets when t is due: an instant or a day, of which the one that is given
+// replaces the other.
+func (c Change) applyDue(t *Todo, zone string) (warnings []when.Warning, err error) {
+	if text(c.DueAt) != "" && text(c.DueOn) != "" {
 		return nil, errInvalid.In("due_on", "cannot be set beside due_at: it is one or the other")
 	}
+	if c.DueOn != nil || text(c.DueAt) != "" {
+		t.DueOn = nil
+	}
+	if c.DueAt != nil || text(c.DueOn) != "" {
+		t.DueAt = nil
+	}
+	if day := text(c.DueOn); day != "" {
+		if _, err := when.Date(day); err != nil {
+			return nil, about("due_on", err)
+		}
+		t.DueOn = &day
+	}
+	if text(c.DueAt) == "" {
+		return nil, nil
+	}
+	if !known(zone) {
+		zone = ""
+	}
+	m, warnings, err := when.Instant(*c.DueAt, zone)
+	if err != nil {
+		return nil, about("due_at", err)
+	}
+	t.DueAt, t.Zone = &m.At, optional(m.Zone)
 	return warnings, nil
+}
+
+// about adds to a fault of package when which field it is about.
+func about(field string, err error) error {
+	f := fault.From(err)
+	if f.Code == "unknown_zone" {
+		return f.In(field, "needs an offset, as no zone is known for you")
+	}
+	return f.In(field, "cannot be read")
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 func optional(s string) *string {

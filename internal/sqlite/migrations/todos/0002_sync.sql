@@ -4,13 +4,6 @@ CREATE TABLE sync_state (
   incarnation TEXT NOT NULL
 ) STRICT;
 
--- The last number given out: "seq" orders all replicated tables of the file; a
--- table's name counts the ids of the rows made here.
-CREATE TABLE sync_counters (
-  name TEXT PRIMARY KEY,
-  n    INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
 -- One token for each page of the log that was handed out. A reader that presents
 -- a token which is not here has read another log, and begins again.
 CREATE TABLE sync_tokens (
