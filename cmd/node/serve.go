@@ -32,6 +32,7 @@ func (o *options) serve(ctx context.Context, out outside) (err error) {
 	if err != nil {
 		return err
 	}
+	boundMemory()
 	log := o.logger()
 	f, err := openFolder(ctx, c.Node.Data, out, log)
 	if err != nil {
