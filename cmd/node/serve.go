@@ -32,7 +32,6 @@ func (o *options) serve(ctx context.Context, out outside) (err error) {
 	if err != nil {
 		return err
 	}
-	boundMemory()
 	log := o.logger()
 	f, err := openFolder(ctx, c.Node.Data, out, log)
 	if err != nil {
@@ -73,7 +72,11 @@ func (n *node) hint(ctx context.Context, o *options) error {
 		return err
 	}
 	if n.authority() {
-		fmt.Fprintf(o.out, "Nobody has an account yet. In another terminal: %s init --config %s --email YOU@EXAMPLE.ORG\n", os.Args[0], o.configFile)
+		with := ""
+		if o.configFile != "" {
+			with = " --config " + o.configFile
+		}
+		fmt.Fprintf(o.out, "Nobody has an account yet. In another terminal: %s init%s --email YOU@EXAMPLE.ORG\n", os.Args[0], with)
 	} else {
 		fmt.Fprintf(o.out, "Accounts live at %s, and come from there. Log in once it has been reached.\n", n.Peer.Name)
 	}

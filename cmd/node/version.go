@@ -28,8 +28,8 @@ func version() string {
 
 func versionCommand(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Say which version this is",
+		Use:     "version",
+		Short:   "Say which version this is",
 		Example: "  tandem version",
 		RunE: func(*cobra.Command, []string) error {
 			fmt.Fprintf(o.out, "tandem %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
