@@ -161,5 +161,8 @@ func (l *Log) applyRow(tx *sqlite.Tx, in Row) (bool, error) {
 	if _, err := tx.Exec(t.upsert, args...); err != nil {
 		return false, fmt.Errorf("%s %s: %w", in.Table, in.Ref, err)
 	}
+	if in.Origin == l.origin { // made here, lost by a restore, and come back
+		l.last.ids[in.Table] = max(l.last.ids[in.Table], in.ID)
+	}
 	return true, nil
 }
