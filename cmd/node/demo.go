@@ -86,16 +86,38 @@ func because(err error) string {
 	return err.Error()
 }
 
-// keep leaves the nodes running until the terminal interrupts.
+// keep leaves the nodes running until the terminal interrupts, and shows what
+// arrives at the phone and in the chat.
 func (o *options) keep(ctx context.Context, w *demoWorld) {
+	w.fcm.Heal()
 	fmt.Fprintf(o.out, `
-Both nodes run until you press Ctrl-C (process %d).
+Both nodes run until you press Ctrl-C (process %d); what rings is shown here.
   home   %s
   cloud  %s
   login  %s / %s
-Try:
+Try, in another terminal:
   TOKEN=$(curl -s %s/v1/auth/login -H 'Content-Type: application/json' -d '{"email":"%s","password":"%s"}' | sed 's/.*"token":"\([^"]*\)".*/\1/')
   curl -s %s/v1/todos -H "Authorization: Bearer $TOKEN"
-`, os.Getpid(), w.home.url, w.cloud.url, demoEmail, demoPassword, w.cloud.url, demoEmail, demoPassword, w.home.url)
-	<-ctx.Done()
+  curl -s %s/v1/scheduled-messages -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
+    -d "{\"content\":\"tea is ready\",\"trigger_at\":\"$(date -u -d '+5 seconds' +%%FT%%TZ)\"}"
+
+`, os.Getpid(), w.home.url, w.cloud.url, demoEmail, demoPassword, w.cloud.url, demoEmail, demoPassword, w.home.url, w.cloud.url)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	phone, chat := len(w.fcm.Messages()), len(w.telegram.Messages())
+	for {
+		for _, m := range w.fcm.Messages()[phone:] {
+			phone++
+			fmt.Fprintf(o.out, "%s  the phone rings: %s\n", m.At.Format(time.TimeOnly), m.Data["body"])
+		}
+		for _, m := range w.telegram.Messages()[chat:] {
+			chat++
+			fmt.Fprintf(o.out, "%s  the chat says: %s\n", time.Now().Format(time.TimeOnly), m.Text)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
