@@ -7,11 +7,12 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
-	"github.com/labstack/echo/v4/middleware"
 
 	"tandem/internal/push"
 	"tandem/internal/scheduler"
@@ -50,11 +51,13 @@ func New(s Services) http.Handler {
 	e := echo.New()
 	e.HTTPErrorHandler = a.unrouted
 	e.IPExtractor = echo.ExtractIPDirect() // the library's default believes any X-Forwarded-For
-	e.Use(middleware.Recover())            // a handler's bug is one failed request
+	e.Pre(headAsGet)
+	e.Use(a.recover(), unescape)
 	e.GET("/livez", a.alive)
 	e.GET("/readyz", a.ready)
 	a.huma = humaecho.New(e, a.config())
 	a.routes()
+	e.GET("/openapi.json", a.document())
 	if s.Peer != nil {
 		s.Peer.routes(e, a)
 	}
@@ -63,9 +66,8 @@ func New(s Services) http.Handler {
 
 // routes is every route that people and phones use, on one screen.
 func (a *api) routes() {
-	open := []gate{a.noKey}
-	post(a, "/v1/auth/login", "Log in", a.login, open...)
-	act(a, "/v1/auth/logout", "End this session", a.logout, append(open, a.authenticate)...)
+	post(a, "/v1/auth/login", "Log in", a.login, a.noKey)
+	act(a, "/v1/auth/logout", "End this session", a.logout, a.authenticate, a.noKey)
 
 	get(a, "/v1/me", "Who am I", a.me)
 	patch(a, "/v1/me", "Change how I am served", a.changeMe)
@@ -93,8 +95,8 @@ func (a *api) routes() {
 func (a *api) config() huma.Config {
 	c := huma.DefaultConfig("Tandem", a.Version)
 	c.Info.Description = "One personal assistant on two machines you own."
-	c.DocsPath, c.SchemasPath, c.CreateHooks, c.Transformers = "", "", nil, nil
-	c.Formats = map[string]huma.Format{"application/json": strictJSON, "json": strictJSON}
+	c.DocsPath, c.SchemasPath, c.OpenAPIPath, c.CreateHooks, c.Transformers = "", "", "", nil, nil
+	c.Formats = map[string]huma.Format{plainJSON: format}
 	c.RejectUnknownQueryParameters = true
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"session": {Type: "http", Scheme: "bearer", Description: "The token that POST /v1/auth/login answers with; it is good for 24 hours."},
@@ -125,19 +127,27 @@ func act[I, O any](a *api, path, summary string, h handler[I, O], m ...gate) {
 
 func patch[I, O any](a *api, path, summary string, h handler[I, O]) {
 	register(a, http.MethodPatch, path, summary, http.StatusOK, h, a.authenticate)
+	content := a.huma.OpenAPI().Paths[path].Patch.RequestBody.Content
+	content[mergePatch] = content[plainJSON]
 }
 
 func remove[I, O any](a *api, path, summary string, h handler[I, O]) {
 	register(a, http.MethodDelete, path, summary, http.StatusNoContent, h, a.authenticate)
 }
 
+// register adds a route. Its gates come first, in order: nothing of a request is
+// looked at before it is known whose it is.
 func register[I, O any](a *api, method, path, summary string, status int, h handler[I, O], m ...gate) {
 	op := huma.Operation{
-		OperationID: operationID(method, path), Method: method, Path: path, Summary: summary,
-		DefaultStatus: status, Middlewares: m, MaxBodyBytes: maxBody,
+		OperationID: operationID(method, path), Method: method, Path: path, Summary: summary, DefaultStatus: status,
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody sees to both
 	}
-	if len(m) > 0 && path != "/v1/auth/login" {
+	if path != "/v1/auth/login" {
 		op.Security = []map[string][]string{{"session": {}}}
+	}
+	op.Middlewares = append(m, a.readQuery)
+	if _, has := reflect.TypeFor[I]().FieldByName("Body"); has {
+		op.Middlewares = append(op.Middlewares, a.readBody)
 	}
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
@@ -146,4 +156,8 @@ func register[I, O any](a *api, method, path, summary string, status int, h hand
 		}
 		return out, nil
 	})
+}
+
+func operationID(method, path string) string {
+	return strings.ToLower(method) + strings.NewReplacer("/v1", "", "/", "-", "{", "", "}", "").Replace(path)
 }

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"net/url"
+	"slices"
 
 	"tandem/internal/push"
 	"tandem/internal/sqlite"
@@ -20,8 +22,7 @@ func showDevice(d push.Device) deviceBody {
 
 type newDeviceInput struct {
 	Keyed
-	RawBody []byte
-	Body    struct {
+	Body struct {
 		Token    string `json:"token" doc:"What the push service calls this installation"`
 		Platform string `json:"platform" enum:"android,ios,web"`
 		DeviceID string `json:"device_id" doc:"What the app calls this installation: the same one for as long as it is installed"`
@@ -30,26 +31,29 @@ type newDeviceInput struct {
 
 func (a *api) addDevice(ctx context.Context, in *newDeviceInput) (*createdOutput[deviceBody], error) {
 	r := push.Registration{Token: in.Body.Token, Platform: in.Body.Platform, DeviceID: in.Body.DeviceID}
-	return once(ctx, a, "POST /v1/push-tokens", in.Keyed, in.RawBody, func(tx *sqlite.Tx) (made[deviceBody], error) {
+	return once(ctx, a, "POST /v1/push-tokens", in.Keyed, in.Body, func(tx *sqlite.Tx) (made[deviceBody], error) {
 		d, err := a.Tokens.RegisterTx(tx, caller(ctx).UserID, r)
-		return made[deviceBody]{Location: "/v1/push-tokens/" + d.DeviceID, Body: showDevice(d)}, err
+		return made[deviceBody]{Location: "/v1/push-tokens/" + url.PathEscape(d.DeviceID), Body: showDevice(d)}, err
 	})
 }
 
-func (a *api) listDevices(ctx context.Context, _ *struct{}) (*listOutput[deviceBody], error) {
-	devices, err := a.Tokens.List(ctx, caller(ctx).UserID)
+func (a *api) listDevices(ctx context.Context, in *ListInput) (*listOutput[deviceBody], error) {
+	owner := caller(ctx).UserID
+	list := []string{"push-tokens", owner}
+	after, err := a.place(in.Cursor, list)
 	if err != nil {
 		return nil, err
 	}
-	out := &listOutput[deviceBody]{Body: listBody[deviceBody]{Items: []deviceBody{}}}
-	for _, d := range devices {
-		out.Body.Items = append(out.Body.Items, showDevice(d))
+	devices, err := a.Tokens.List(ctx, owner) // in the order of their ids; a person has few
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	devices = slices.DeleteFunc(devices, func(d push.Device) bool { return d.DeviceID <= string(after) })
+	return page(a, devices, in.limit(), showDevice, func(d push.Device) []byte { return []byte(d.DeviceID) }, list), nil
 }
 
 type deviceInput struct {
-	DeviceID string `path:"device_id" maxLength:"128"`
+	DeviceID string `path:"device_id"`
 }
 
 // deleteDevice is repeatable: a device that is forgotten already stays so.

@@ -24,7 +24,7 @@ type fireBody struct {
 }
 
 type fireInput struct {
-	ID string `path:"id" maxLength:"64"`
+	ID string `path:"id"`
 }
 
 type fireOutput struct{ Body fireBody }
@@ -37,6 +37,9 @@ func (a *api) getFire(ctx context.Context, in *fireInput) (*fireOutput, error) {
 	}
 	out := &fireOutput{fireBody{ID: in.ID, Facts: []factBody{}}}
 	for _, f := range facts {
+		if !json.Valid(f.Body) { // a peer may have told a fact without one
+			f.Body = nil
+		}
 		if f.Owner == caller(ctx).UserID {
 			out.Body.Facts = append(out.Body.Facts, factBody{f.Kind, f.Node, stamp(f.At), f.Body})
 		}

@@ -4,44 +4,60 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"reflect"
 	"slices"
-	"strings"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// maxBody bounds a request's body, in bytes.
-const maxBody = 1 << 20
+// How deep JSON may be nested: a body of the API, and a page of the peer's, which
+// holds bodies.
+const (
+	bodyDepth = 32
+	pageDepth = 64
+)
 
-// strictJSON is JSON as RFC 8259 wishes it were always written: UTF-8, each name
-// once, and no NUL, which files and other programs take for the end of a text.
-// The standard decoder lets all three pass, and repairs bytes that are not UTF-8,
-// so that what was stored would not be what was sent.
-var strictJSON = huma.Format{
-	Marshal: huma.DefaultJSONFormat.Marshal,
-	Unmarshal: func(b []byte, v any) error {
-		if err := checkJSON(b); err != nil {
-			return err
-		}
-		if err := json.Unmarshal(b, v); err != nil {
-			return errors.New("is not JSON of the right shape") // the decoder's own text repeats the input
-		}
-		return nil
-	},
+// format is how huma reads and writes. What it reads has passed checkJSON.
+var format = huma.Format{
+	Marshal:   func(w io.Writer, v any) error { return huma.DefaultJSONFormat.Marshal(deaf{w}, v) },
+	Unmarshal: unmarshal,
 }
 
-func checkJSON(b []byte) error {
-	if !utf8.Valid(b) {
+// deaf drops the error of a caller that has gone. Huma would panic for it, as it
+// does for a value that cannot be written.
+type deaf struct{ io.Writer }
+
+func (d deaf) Write(b []byte) (int, error) {
+	_, _ = d.Writer.Write(b)
+	return len(b), nil
+}
+
+func unmarshal(b []byte, v any) error {
+	if json.Unmarshal(b, v) != nil {
+		return errors.New("is not JSON of the right shape") // the decoder's own text repeats the input
+	}
+	return nil
+}
+
+// checkJSON holds a text to JSON as RFC 8259 wishes it were always written: UTF-8,
+// each name once, no half of a surrogate pair, and no NUL, which files and other
+// programs take for the end of a text. The standard decoder lets all of these pass
+// and repairs some, so that what was stored would not be what was sent.
+func checkJSON(b []byte, depth int) error {
+	switch {
+	case !utf8.Valid(b):
 		return errors.New("is not valid UTF-8")
+	case bytes.HasPrefix(b, []byte("\ufeff")):
+		return errors.New("begins with a byte order mark, which JSON does not have")
+	}
+	if err := checkEscapes(b); err != nil {
+		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
-	c := checker{d, bytes.Contains(b, []byte("\ufffd")) || bytes.Contains(bytes.ToLower(b), []byte(`\ufffd`))}
-	if err := c.value(0); err != nil {
+	if err := checkValue(d, depth); err != nil {
 		return err
 	}
 	if _, err := d.Token(); err != io.EOF {
@@ -50,115 +66,77 @@ func checkJSON(b []byte) error {
 	return nil
 }
 
-const maxDepth = 32
-
-// checker walks the tokens of a JSON text.
-type checker struct {
-	*json.Decoder
-	replaced bool // the text has U+FFFD itself, so that finding one proves nothing
+// checkEscapes looks at each \u. It need not know where strings begin: elsewhere a
+// backslash is not JSON.
+func checkEscapes(b []byte) error {
+	high := false // the escape just before was the first half of a pair
+	for {
+		i := bytes.IndexByte(b, '\\')
+		if high && i != 0 {
+			return errHalf
+		}
+		if i < 0 || i+1 == len(b) {
+			return nil
+		}
+		unit, ok := codeUnit(b[i+1:])
+		low := ok && 0xdc00 <= unit && unit <= 0xdfff
+		switch {
+		case high != low:
+			return errHalf
+		case ok && unit == 0:
+			return errors.New("has a NUL character in it")
+		}
+		high = ok && 0xd800 <= unit && unit <= 0xdbff
+		b = b[i+2:]
+		if ok {
+			b = b[4:]
+		}
+	}
 }
 
-func (c checker) value(depth int) error {
-	t, err := c.Token()
+var errHalf = errors.New("has half of a surrogate pair in it")
+
+// codeUnit reads what follows the backslash of a \u escape.
+func codeUnit(b []byte) (uint64, bool) {
+	if len(b) < 5 || b[0] != 'u' {
+		return 0, false
+	}
+	unit, err := strconv.ParseUint(string(b[1:5]), 16, 16)
+	return unit, err == nil
+}
+
+func checkValue(d *json.Decoder, depth int) error {
+	t, err := d.Token()
 	if err != nil {
 		return errors.New("is not JSON")
-	}
-	if s, ok := t.(string); ok {
-		return c.text(s)
 	}
 	open, ok := t.(json.Delim)
 	if !ok {
 		return nil
 	}
-	if depth == maxDepth {
-		return fmt.Errorf("is nested deeper than %d levels", maxDepth)
+	if depth == 0 {
+		return errors.New("is nested too deep")
 	}
-	var names []string // few: no map
-	for c.More() {
+	var names []string
+	for d.More() {
 		if open == '{' {
-			if names, err = c.name(names); err != nil {
-				return err
+			t, err := d.Token()
+			name, ok := t.(string)
+			if err != nil || !ok {
+				return errors.New("is not JSON")
 			}
+			names = append(names, name)
 		}
-		if err := c.value(depth + 1); err != nil {
+		if err := checkValue(d, depth-1); err != nil {
 			return err
 		}
 	}
-	if _, err := c.Token(); err != nil {
+	if _, err := d.Token(); err != nil {
 		return errors.New("is not JSON")
 	}
-	return nil
-}
-
-func (c checker) name(before []string) ([]string, error) {
-	t, err := c.Token()
-	name, ok := t.(string)
-	if err != nil || !ok {
-		return nil, errors.New("is not JSON")
-	}
-	if slices.Contains(before, name) {
-		return nil, errors.New("names a field twice")
-	}
-	return append(before, name), c.text(name)
-}
-
-// text refuses what the decoder has let pass or repaired.
-func (c checker) text(s string) error {
-	if strings.IndexByte(s, 0) >= 0 {
-		return errors.New("has a NUL character in it")
-	}
-	if !c.replaced && strings.ContainsRune(s, utf8.RuneError) {
-		return errors.New("has half of a surrogate pair in it")
+	slices.Sort(names) // a look at each pair would take minutes for a body full of names
+	if len(slices.Compact(names)) < len(names) {
+		return errors.New("names a field twice")
 	}
 	return nil
-}
-
-// canonical writes a JSON text so that two that mean the same are the same:
-// names sorted, no white space.
-func canonical(b []byte) ([]byte, error) {
-	if len(bytes.TrimSpace(b)) == 0 {
-		return nil, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, err
-	}
-	return json.Marshal(v)
-}
-
-// patched is a field of a merge patch (RFC 7396): not sent, sent as null, or a value.
-type patched[T any] struct {
-	sent  bool
-	value *T
-}
-
-// UnmarshalJSON is called only where the field was sent.
-func (p *patched[T]) UnmarshalJSON(b []byte) error {
-	p.sent = true
-	return json.Unmarshal(b, &p.value)
-}
-
-// Schema implements huma.SchemaProvider.
-func (p patched[T]) Schema(r huma.Registry) *huma.Schema {
-	var v T
-	s := *huma.SchemaFromType(r, reflect.TypeOf(v))
-	s.Nullable = true
-	return &s
-}
-
-// text is what a Change wants: nil where nothing was sent, empty where null was.
-func text(p patched[string]) *string {
-	if !p.sent {
-		return nil
-	}
-	if p.value == nil {
-		return new(string)
-	}
-	return p.value
-}
-
-func operationID(method, path string) string {
-	return strings.ToLower(method) + strings.NewReplacer("/v1", "", "/", "-", "{", "", "}", "").Replace(path)
 }

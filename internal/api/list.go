@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"strings"
 
 	"tandem/internal/fault"
 	"tandem/internal/sync"
@@ -18,7 +17,7 @@ const maxList = 200
 // ListInput is what each list takes.
 type ListInput struct {
 	Limit  int    `query:"limit" minimum:"1" default:"50" doc:"How many at most; more than 200 is taken as 200"`
-	Cursor string `query:"cursor" maxLength:"200" doc:"next_cursor of the page before, with the same filter"`
+	Cursor string `query:"cursor" doc:"next_cursor of the page before, with the same filter"`
 }
 
 func (in ListInput) limit() int { return min(in.Limit, maxList) }
@@ -35,34 +34,38 @@ type listOutput[T any] struct {
 
 // A cursor is the place of the last row, sealed together with whose list it is
 // and by what filter: taken elsewhere it would skip rows without a word.
-const (
-	placeSize = 8 + 1 + 8
-	sealSize  = 12
-)
+const sealSize = 12
 
-func (a *api) seal(place []byte, list ...string) []byte {
+func (a *api) seal(place []byte, list []string) []byte {
 	m := hmac.New(sha256.New, a.cursors)
-	m.Write(place)
-	m.Write([]byte(strings.Join(list, "\x00")))
+	for _, part := range append(list, string(place)) {
+		m.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
+		m.Write([]byte(part))
+	}
 	return m.Sum(nil)[:sealSize]
 }
 
-func (a *api) cursor(p sync.Place, list ...string) string {
-	b := make([]byte, 0, placeSize+sealSize)
-	b = binary.BigEndian.AppendUint64(b, uint64(p.CreatedAt))
-	b = append(b, byte(p.Origin))
-	b = binary.BigEndian.AppendUint64(b, uint64(p.ID))
-	return base64.RawURLEncoding.EncodeToString(append(b, a.seal(b, list...)...))
+func (a *api) cursor(place []byte, list []string) string {
+	return base64.RawURLEncoding.EncodeToString(append(a.seal(place, list), place...))
 }
 
-// place undoes cursor for the same list; an empty cursor is the start.
-func (a *api) place(cursor string, list ...string) (sync.Place, error) {
+// place undoes cursor for the same list; an empty cursor is the start, and nil.
+func (a *api) place(cursor string, list []string) ([]byte, error) {
 	if cursor == "" {
-		return sync.Place{}, nil
+		return nil, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(b) != placeSize+sealSize || !hmac.Equal(b[placeSize:], a.seal(b[:placeSize], list...)) {
-		return sync.Place{}, errBadCursor
+	if err != nil || len(b) <= sealSize || !hmac.Equal(b[:sealSize], a.seal(b[sealSize:], list)) {
+		return nil, errBadCursor
+	}
+	return b[sealSize:], nil
+}
+
+// rowPlace is place where the list is of rows.
+func (a *api) rowPlace(cursor string, list []string) (sync.Place, error) {
+	b, err := a.place(cursor, list)
+	if b == nil {
+		return sync.Place{}, err
 	}
 	return sync.Place{
 		CreatedAt: int64(binary.BigEndian.Uint64(b)),
@@ -70,12 +73,17 @@ func (a *api) place(cursor string, list ...string) (sync.Place, error) {
 	}, nil
 }
 
+func placeOf(h sync.Head) []byte {
+	b := binary.BigEndian.AppendUint64(nil, uint64(h.CreatedAt))
+	return binary.BigEndian.AppendUint64(append(b, byte(h.Origin)), uint64(h.ID))
+}
+
 // page makes rows, of which one more than limit was asked for, a page.
-func page[R, T any](a *api, rows []R, limit int, show func(R) T, place func(R) sync.Place, list ...string) *listOutput[T] {
+func page[R, T any](a *api, rows []R, limit int, show func(R) T, place func(R) []byte, list []string) *listOutput[T] {
 	out := &listOutput[T]{Body: listBody[T]{Items: make([]T, 0, min(len(rows), limit))}}
 	for i, r := range rows {
 		if i == limit {
-			out.Body.NextCursor = a.cursor(place(rows[i-1]), list...)
+			out.Body.NextCursor = a.cursor(place(rows[i-1]), list)
 			break
 		}
 		out.Body.Items = append(out.Body.Items, show(r))

@@ -34,7 +34,7 @@ func (a *api) me(ctx context.Context, _ *struct{}) (*rowOutput[meBody], error) {
 type changeMeInput struct {
 	IfMatch string `header:"If-Match"`
 	Body    struct {
-		Zone *string `json:"tz,omitempty" doc:"An IANA zone" example:"Europe/Berlin"`
+		Zone patched[string] `json:"tz,omitzero" minLength:"1" doc:"An IANA zone; null: no choice of your own" example:"Europe/Berlin"`
 	}
 }
 
@@ -45,10 +45,15 @@ func (a *api) changeMe(ctx context.Context, in *changeMeInput) (*rowOutput[meBod
 		if s, err = settings.GetTx(tx, owner); err != nil {
 			return err
 		}
-		if err := fresh(in.IfMatch, s.Head); err != nil || in.Body.Zone == nil {
+		zone := in.Body.Zone.or("")
+		if err := fresh(in.IfMatch, s.Head); err != nil || zone == nil {
 			return err
 		}
-		s, err = a.Settings.SetZoneTx(tx, owner, *in.Body.Zone)
+		if *zone == "" {
+			s, err = a.Settings.ClearZoneTx(tx, owner)
+		} else {
+			s, err = a.Settings.SetZoneTx(tx, owner, *zone)
+		}
 		return err
 	})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"tandem/internal/fault"
 	"tandem/internal/scheduler"
 	"tandem/internal/sqlite"
-	"tandem/internal/sync"
 	"tandem/internal/when"
 )
 
@@ -60,14 +59,13 @@ func (a *api) showMessage(m scheduler.Message) messageBody {
 
 type newMessageInput struct {
 	Keyed
-	RawBody []byte
-	Body    struct {
+	Body struct {
 		Content   string `json:"content" doc:"1 byte to 64 KiB"`
 		Action    string `json:"action,omitempty" enum:"notify" doc:"What happens then: the content is said"`
-		TriggerAt string `json:"trigger_at,omitempty" doc:"Once: RFC 3339 with an offset, or local time in tz" example:"2026-05-06T17:00"`
-		CronExpr  string `json:"cron_expr,omitempty" doc:"Again and again: five fields" example:"30 7 * * 1-5"`
-		RRule     string `json:"rrule,omitempty" doc:"Again and again: RFC 5545" example:"FREQ=MONTHLY;BYMONTHDAY=-1"`
-		Zone      string `json:"tz,omitempty" doc:"An IANA zone; your own by default" example:"Europe/Berlin"`
+		TriggerAt string `json:"trigger_at,omitempty" minLength:"1" doc:"Once: RFC 3339 with an offset, or local time in tz" example:"2026-05-06T17:00"`
+		CronExpr  string `json:"cron_expr,omitempty" minLength:"1" doc:"Again and again: five fields" example:"30 7 * * 1-5"`
+		RRule     string `json:"rrule,omitempty" minLength:"1" doc:"Again and again: RFC 5545" example:"FREQ=MONTHLY;BYMONTHDAY=-1"`
+		Zone      string `json:"tz,omitempty" minLength:"1" doc:"An IANA zone; your own by default" example:"Europe/Berlin"`
 		Enabled   *bool  `json:"enabled,omitempty" doc:"true by default"`
 	}
 }
@@ -76,7 +74,7 @@ func (a *api) addMessage(ctx context.Context, in *newMessageInput) (*createdOutp
 	b := in.Body
 	n := scheduler.Draft{Content: b.Content, TriggerAt: b.TriggerAt, CronExpr: b.CronExpr, RRule: b.RRule, Zone: b.Zone,
 		Disabled: b.Enabled != nil && !*b.Enabled}
-	return once(ctx, a, "POST /v1/scheduled-messages", in.Keyed, in.RawBody, func(tx *sqlite.Tx) (made[messageBody], error) {
+	return once(ctx, a, "POST /v1/scheduled-messages", in.Keyed, in.Body, func(tx *sqlite.Tx) (made[messageBody], error) {
 		m, warnings, err := a.Scheduler.AddTx(tx, caller(ctx).UserID, n)
 		if err != nil {
 			return made[messageBody]{}, err
@@ -104,21 +102,18 @@ func (a *api) getMessage(ctx context.Context, in *GetInput) (*rowOutput[messageB
 	if err != nil {
 		return nil, err
 	}
-	if in.IfNoneMatch != "" && lists(in.IfNoneMatch, etag(m.Head)) {
-		return nil, notModified{}
-	}
-	return &rowOutput[messageBody]{etag(m.Head), a.showMessage(m)}, nil
+	return row(in, m.Head, a.showMessage(m))
 }
 
 type changeMessageInput struct {
 	EditInput
 	Body struct {
-		Content   *string         `json:"content,omitempty"`
-		TriggerAt patched[string] `json:"trigger_at,omitzero"`
-		CronExpr  patched[string] `json:"cron_expr,omitzero"`
-		RRule     patched[string] `json:"rrule,omitzero"`
-		Zone      patched[string] `json:"tz,omitzero"`
-		Enabled   *bool           `json:"enabled,omitempty"`
+		Content   patched[string] `json:"content,omitzero"`
+		TriggerAt patched[string] `json:"trigger_at,omitzero" minLength:"1"`
+		CronExpr  patched[string] `json:"cron_expr,omitzero" minLength:"1"`
+		RRule     patched[string] `json:"rrule,omitzero" minLength:"1"`
+		Zone      patched[string] `json:"tz,omitzero" minLength:"1"`
+		Enabled   patched[bool]   `json:"enabled,omitzero"`
 	}
 }
 
@@ -128,8 +123,8 @@ func (a *api) changeMessage(ctx context.Context, in *changeMessageInput) (*rowOu
 		return nil, err
 	}
 	b, owner := in.Body, caller(ctx).UserID
-	c := scheduler.Change{Content: b.Content, TriggerAt: text(b.TriggerAt), CronExpr: text(b.CronExpr), RRule: text(b.RRule),
-		Zone: text(b.Zone), Enabled: b.Enabled}
+	c := scheduler.Change{Content: b.Content.or(""), TriggerAt: b.TriggerAt.or(""), CronExpr: b.CronExpr.or(""), RRule: b.RRule.or(""),
+		Zone: b.Zone.or(""), Enabled: b.Enabled.or(true)}
 	var m scheduler.Message
 	var warnings []when.Warning
 	err = a.DB.Write(ctx, func(tx *sqlite.Tx) error {
@@ -172,7 +167,7 @@ func (a *api) deleteMessage(ctx context.Context, in *EditInput) (*struct{}, erro
 func (a *api) listMessages(ctx context.Context, in *ListInput) (*listOutput[messageBody], error) {
 	owner := caller(ctx).UserID
 	list := []string{"scheduled-messages", owner}
-	after, err := a.place(in.Cursor, list...)
+	after, err := a.rowPlace(in.Cursor, list)
 	if err != nil {
 		return nil, err
 	}
@@ -180,5 +175,5 @@ func (a *api) listMessages(ctx context.Context, in *ListInput) (*listOutput[mess
 	if err != nil {
 		return nil, err
 	}
-	return page(a, rows, in.limit(), a.showMessage, func(m scheduler.Message) sync.Place { return m.Place() }, list...), nil
+	return page(a, rows, in.limit(), a.showMessage, func(m scheduler.Message) []byte { return placeOf(m.Head) }, list), nil
 }

@@ -163,7 +163,10 @@ func take(c echo.Context, v any) error {
 	case len(b) > maxPage:
 		return fault.New(fault.TooLarge, "body_too_large", "The body is too large: at most 16 MiB.")
 	}
-	if err := strictJSON.Unmarshal(b, v); err != nil {
+	if err = checkJSON(b, pageDepth); err == nil {
+		err = unmarshal(b, v)
+	}
+	if err != nil {
 		return sync.ErrBadPage.Because(err)
 	}
 	return nil

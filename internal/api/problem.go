@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,22 +111,40 @@ var refusals = map[int]struct{ code, detail string }{
 	http.StatusInternalServerError:   {"internal", "Something went wrong on our side; the log of the node says what."},
 }
 
+func refusal(status int, fields ...fault.Field) *problem {
+	r, known := refusals[status]
+	if !known {
+		r.code, r.detail = "http_"+strconv.Itoa(status), http.StatusText(status)+"."
+	}
+	return newProblem(status, r.code, r.detail, fields)
+}
+
 func init() {
 	huma.ValidateStrictCasing = true
-	huma.NewError = func(status int, _ string, errs ...error) huma.StatusError {
-		r, known := refusals[status]
-		if !known {
-			r.code, r.detail = "http_"+strconv.Itoa(status), http.StatusText(status)+"."
-		}
-		var fields []fault.Field
-		for _, err := range errs {
-			if d, ok := err.(huma.ErrorDetailer); ok {
-				e := d.ErrorDetail()
-				fields = append(fields, fault.Field{Name: strings.TrimPrefix(e.Location, "body."), Detail: e.Message})
+	huma.NewError = func(status int, _ string, errs ...error) huma.StatusError { return refusal(status, found(errs)...) }
+}
+
+// An answer tells of so many fields, and so much of a name that was made up.
+const (
+	maxFields = 20
+	maxName   = 64
+)
+
+// found is what huma found wrong with which field, without the values.
+func found(errs []error) []fault.Field {
+	var fields []fault.Field
+	for _, err := range errs {
+		if d, ok := err.(huma.ErrorDetailer); ok {
+			e := d.ErrorDetail()
+			name := e.Location
+			if place, rest, within := strings.Cut(name, "."); within && place != "" {
+				name = rest
 			}
+			fields = append(fields, fault.Field{Name: strings.ToValidUTF8(name[:min(len(name), maxName)], ""), Detail: e.Message})
 		}
-		return newProblem(status, r.code, r.detail, fields)
 	}
+	slices.SortStableFunc(fields, func(a, b fault.Field) int { return strings.Compare(a.Name, b.Name) })
+	return fields[:min(len(fields), maxFields)]
 }
 
 // unrouted answers what no route took, and what a handler of echo's own returned.
@@ -136,6 +155,9 @@ func (a *api) unrouted(err error, c echo.Context) {
 	p, ok := errors.AsType[*problem](err)
 	if !ok {
 		p = a.echoProblem(c, err)
+	}
+	if allow := c.Response().Header().Get("Allow"); strings.Contains(allow, http.MethodGet) {
+		c.Response().Header().Set("Allow", allow+", "+http.MethodHead)
 	}
 	p.write(c.Response().Header(), c.Response().WriteHeader, c.Response())
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,7 +17,7 @@ import (
 
 var (
 	errStale  = fault.New(fault.Stale, "stale", "It has changed since you read it. Read it again, then send your change with the new ETag.")
-	errBadKey = fault.New(fault.Invalid, "idempotency_key_invalid", "An Idempotency-Key is 1 to 255 printable ASCII characters.")
+	errBadKey = fault.New(fault.Invalid, "idempotency_key_invalid", "An Idempotency-Key is 1 to 255 visible ASCII characters, without a space.")
 )
 
 // derive returns a key for one purpose, so that what is sealed for one is no good
@@ -49,7 +48,9 @@ func etag(h sync.Head) string {
 }
 
 // lists reports whether the value of an If-Match or If-None-Match header covers
-// a version (RFC 9110, 8.8.3).
+// a version. A weak tag is as good as a strong one, also in If-Match, where RFC
+// 9110 would have it fail: proxies that compress weaken our tags on the way, and
+// each names one version all the same.
 func lists(header, tag string) bool {
 	for t := range strings.SplitSeq(header, ",") {
 		if t = strings.TrimSpace(t); t == "*" || strings.TrimPrefix(t, "W/") == tag {
@@ -69,7 +70,7 @@ func fresh(ifMatch string, h sync.Head) error {
 
 // RefInput addresses one row.
 type RefInput struct {
-	Ref string `path:"ref" doc:"The row's key, such as 0-42" maxLength:"40"`
+	Ref string `path:"ref" doc:"The row's key, such as 0-42"`
 }
 
 // ref returns the address, or missing where there can be no row of that name.
@@ -97,11 +98,21 @@ type rowOutput[T any] struct {
 	Body T
 }
 
-// notModified is huma's way to answer 304.
-type notModified struct{}
+// notModified is huma's way to answer 304. It names the version that stays good.
+type notModified struct{ tag string }
 
-func (notModified) Error() string  { return "not modified" }
-func (notModified) GetStatus() int { return http.StatusNotModified }
+func (notModified) Error() string             { return "not modified" }
+func (notModified) GetStatus() int            { return http.StatusNotModified }
+func (n notModified) GetHeaders() http.Header { return http.Header{"Etag": {n.tag}} }
+
+// row answers a GET.
+func row[T any](in *GetInput, h sync.Head, body T) (*rowOutput[T], error) {
+	tag := etag(h)
+	if in.IfNoneMatch != "" && lists(in.IfNoneMatch, tag) {
+		return nil, notModified{tag}
+	}
+	return &rowOutput[T]{tag, body}, nil
+}
 
 // Keyed is what a POST that makes something takes besides its body.
 type Keyed struct {
@@ -126,7 +137,7 @@ type createdOutput[T any] struct {
 // answer is kept with the effect, so that who asks again after a lost answer
 // hears it. A second request with the key waits for the first in the queue of the
 // one writer, and is then answered like any later one.
-func once[T any](ctx context.Context, a *api, route string, k Keyed, body []byte, do func(*sqlite.Tx) (made[T], error)) (*createdOutput[T], error) {
+func once[T any](ctx context.Context, a *api, route string, k Keyed, body any, do func(*sqlite.Tx) (made[T], error)) (*createdOutput[T], error) {
 	var m made[T]
 	var replayed bool
 	r, err := a.request(ctx, route, k, body)
@@ -162,9 +173,10 @@ func once[T any](ctx context.Context, a *api, route string, k Keyed, body []byte
 	return out, nil
 }
 
-// request is what the key of a request is unique within. The body is kept only
-// as a keyed hash: it may hold what is nobody's business.
-func (a *api) request(ctx context.Context, route string, k Keyed, body []byte) (sqlite.Request, error) {
+// request is what the key of a request is unique within. The body as it was
+// understood, so that the order of its fields is no difference, is kept only as a
+// keyed hash: it may hold what is nobody's business.
+func (a *api) request(ctx context.Context, route string, k Keyed, body any) (sqlite.Request, error) {
 	if k.Key == "" {
 		return sqlite.Request{}, nil
 	}
@@ -173,9 +185,9 @@ func (a *api) request(ctx context.Context, route string, k Keyed, body []byte) (
 			return sqlite.Request{}, errBadKey
 		}
 	}
-	b, err := canonical(body)
+	b, err := json.Marshal(body)
 	if err != nil {
-		return sqlite.Request{}, fmt.Errorf("canonical body: %w", err)
+		return sqlite.Request{}, err
 	}
 	m := hmac.New(sha256.New, a.requests)
 	m.Write(b)

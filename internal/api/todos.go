@@ -2,10 +2,11 @@ package api
 
 import (
 	"context"
+	"strings"
 	"time"
 
+	"tandem/internal/fault"
 	"tandem/internal/sqlite"
-	"tandem/internal/sync"
 	"tandem/internal/todos"
 	"tandem/internal/when"
 )
@@ -38,12 +39,11 @@ func showTime(t *time.Time) *string {
 
 type newTodoInput struct {
 	Keyed
-	RawBody []byte
-	Body    struct {
+	Body struct {
 		Content string `json:"content" doc:"1 byte to 64 KiB"`
-		DueAt   string `json:"due_at,omitempty" doc:"RFC 3339 with an offset, or local time in tz" example:"2026-05-06T17:00"`
-		DueOn   string `json:"due_on,omitempty" doc:"YYYY-MM-DD" example:"2026-05-06"`
-		Zone    string `json:"tz,omitempty" doc:"An IANA zone; your own by default" example:"Europe/Berlin"`
+		DueAt   string `json:"due_at,omitempty" minLength:"1" doc:"RFC 3339 with an offset, or local time in tz" example:"2026-05-06T17:00"`
+		DueOn   string `json:"due_on,omitempty" minLength:"1" doc:"YYYY-MM-DD" example:"2026-05-06"`
+		Zone    string `json:"tz,omitempty" minLength:"1" doc:"An IANA zone; your own by default" example:"Europe/Berlin"`
 		Done    bool   `json:"done,omitempty"`
 		Notes   string `json:"notes,omitempty" doc:"Up to 128 KiB"`
 	}
@@ -52,7 +52,7 @@ type newTodoInput struct {
 func (a *api) addTodo(ctx context.Context, in *newTodoInput) (*createdOutput[todoBody], error) {
 	b := in.Body
 	n := todos.New{Content: b.Content, DueAt: b.DueAt, DueOn: b.DueOn, Zone: b.Zone, Done: b.Done, Notes: b.Notes}
-	return once(ctx, a, "POST /v1/todos", in.Keyed, in.RawBody, func(tx *sqlite.Tx) (made[todoBody], error) {
+	return once(ctx, a, "POST /v1/todos", in.Keyed, in.Body, func(tx *sqlite.Tx) (made[todoBody], error) {
 		t, warnings, err := a.Todos.AddTx(tx, caller(ctx).UserID, n)
 		body := showTodo(t)
 		body.Warnings = warnings
@@ -69,20 +69,17 @@ func (a *api) getTodo(ctx context.Context, in *GetInput) (*rowOutput[todoBody], 
 	if err != nil {
 		return nil, err
 	}
-	if in.IfNoneMatch != "" && lists(in.IfNoneMatch, etag(t.Head)) {
-		return nil, notModified{}
-	}
-	return &rowOutput[todoBody]{etag(t.Head), showTodo(t)}, nil
+	return row(in, t.Head, showTodo(t))
 }
 
 type changeTodoInput struct {
 	EditInput
 	Body struct {
-		Content *string         `json:"content,omitempty"`
-		DueAt   patched[string] `json:"due_at,omitzero"`
-		DueOn   patched[string] `json:"due_on,omitzero"`
-		Zone    patched[string] `json:"tz,omitzero"`
-		Done    *bool           `json:"done,omitempty"`
+		Content patched[string] `json:"content,omitzero"`
+		DueAt   patched[string] `json:"due_at,omitzero" minLength:"1"`
+		DueOn   patched[string] `json:"due_on,omitzero" minLength:"1"`
+		Zone    patched[string] `json:"tz,omitzero" minLength:"1"`
+		Done    patched[bool]   `json:"done,omitzero"`
 		Notes   patched[string] `json:"notes,omitzero"`
 	}
 }
@@ -93,7 +90,8 @@ func (a *api) changeTodo(ctx context.Context, in *changeTodoInput) (*rowOutput[t
 		return nil, err
 	}
 	b, owner := in.Body, caller(ctx).UserID
-	c := todos.Change{Content: b.Content, DueAt: text(b.DueAt), DueOn: text(b.DueOn), Zone: text(b.Zone), Done: b.Done, Notes: text(b.Notes)}
+	c := todos.Change{Content: b.Content.or(""), DueAt: b.DueAt.or(""), DueOn: b.DueOn.or(""), Zone: b.Zone.or(""),
+		Done: b.Done.or(false), Notes: b.Notes.or("")}
 	var t todos.Todo
 	var warnings []when.Warning
 	err = a.DB.Write(ctx, func(tx *sqlite.Tx) error {
@@ -122,46 +120,42 @@ func (a *api) deleteTodo(ctx context.Context, in *EditInput) (*struct{}, error) 
 	}
 	owner := caller(ctx).UserID
 	return nil, a.DB.Write(ctx, func(tx *sqlite.Tx) error {
-		if in.IfMatch != "" {
-			if now, err := a.Todos.GetTx(tx, owner, ref); err == nil {
-				if err := fresh(in.IfMatch, now.Head); err != nil {
-					return err
-				}
-			}
+		now, err := a.Todos.GetTx(tx, owner, ref)
+		if err == nil {
+			err = fresh(in.IfMatch, now.Head)
 		}
-		return a.Todos.DeleteTx(tx, owner, ref)
+		if err != nil && !fault.Of(err, fault.NotFound) {
+			return err
+		}
+		return a.Todos.DeleteTx(tx, owner, ref) // knows one that was deleted from one that never was
 	})
 }
 
 type listTodosInput struct {
 	ListInput
 	Done      string `query:"done" enum:"true,false" doc:"Only those that are done, or are not"`
-	DueBefore string `query:"due_before" doc:"Only those due at an instant before this one, RFC 3339"`
+	DueBefore string `query:"due_before" doc:"Only those due before this instant, RFC 3339 with an offset or local time in your own zone; of those with a day, the days that are over by then where you live"`
 	Q         string `query:"q" maxLength:"200" doc:"Only those with this text in content or notes"`
 }
 
 func (a *api) listTodos(ctx context.Context, in *listTodosInput) (*listOutput[todoBody], error) {
 	owner := caller(ctx).UserID
 	list := []string{"todos", owner, in.Done, in.DueBefore, in.Q}
-	after, err := a.place(in.Cursor, list...)
+	after, err := a.rowPlace(in.Cursor, list)
 	if err != nil {
 		return nil, err
 	}
-	f := todos.Filter{Text: in.Q}
+	f := todos.Filter{Text: in.Q, DueBefore: in.DueBefore}
 	if in.Done != "" {
 		done := in.Done == "true"
 		f.Done = &done
 	}
-	if in.DueBefore != "" {
-		m, _, err := when.Instant(in.DueBefore, "")
-		if err != nil {
-			return nil, err
-		}
-		f.DueBefore = &m.At
+	if i := strings.LastIndexByte(f.DueBefore, ' '); i > len(time.DateOnly) { // a + that was not encoded
+		f.DueBefore = f.DueBefore[:i] + "+" + f.DueBefore[i+1:]
 	}
 	rows, err := a.Todos.List(ctx, owner, f, after, in.limit()+1)
 	if err != nil {
 		return nil, err
 	}
-	return page(a, rows, in.limit(), showTodo, func(t todos.Todo) sync.Place { return t.Place() }, list...), nil
+	return page(a, rows, in.limit(), showTodo, func(t todos.Todo) []byte { return placeOf(t.Head) }, list), nil
 }

@@ -31,7 +31,7 @@ type HTTP struct {
 	Listen         string         `yaml:"listen"`     // address and port; empty becomes 127.0.0.1 and 8470 + origin
 	PublicURL      string         `yaml:"public_url"` // how others reach this node; no slash at the end
 	TLS            TLS            `yaml:"tls"`
-	TrustedProxies []netip.Prefix `yaml:"trusted_proxies"` // whose X-Forwarded-For is believed
+	TrustedProxies []netip.Prefix `yaml:"trusted_proxies"` // who speak TLS in front of this node
 }
 
 // TLS names the PEM files of a certificate: both or none.
@@ -69,7 +69,7 @@ type Mode string
 // The modes.
 const (
 	Active  Mode = "active"  // rings
-	Standby Mode = "standby" // rings while the active node is not heard of
+	Standby Mode = "standby" // keeps everything ready and does not ring
 	Off     Mode = "off"     // never rings
 )
 

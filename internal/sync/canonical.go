@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -36,6 +37,9 @@ func members(object []byte) ([]Field, error) {
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("something after the object")
 	}
 	slices.SortFunc(all, byName)
 	for i := 1; i < len(all); i++ {
@@ -94,8 +98,11 @@ func weight(v json.RawMessage) int {
 		}
 		i++
 		n--
-		if i < len(v) && v[i] == 'u' {
-			n -= 2 // six bytes for three at most
+		switch {
+		case bytes.HasPrefix(v[i:], []byte("u00")):
+			n -= 4 // six bytes for one
+		case bytes.HasPrefix(v[i:], []byte("u")):
+			n -= 2 // six bytes for three
 		}
 	}
 	return n

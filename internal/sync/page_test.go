@@ -44,7 +44,7 @@ func TestRowsOfOneMillisecondComeInPages(t *testing.T) {
 }
 
 // S:2. A row that is edited between two pages moves behind both.
-func TestRowsThatMoveWhileAreReadAreNotPassedOver(t *testing.T) {
+func TestRowsThatMoveWhileTheLogIsReadAreNotPassedOver(t *testing.T) {
 	local, cloud := pair(t)
 	cloud.many(1100, 0)
 	must(t, local.apply(cloud, local.page(cloud)))
