@@ -111,8 +111,8 @@ func older(a, b string) bool {
 	return false
 }
 
-// migrate applies each script above the file's user_version, each in its own
-// transaction: a crash leaves the file at the last whole one.
+// migrate applies each script above the file's user_version, all in one
+// transaction: a crash leaves the file as it was, and a new one costs one fsync.
 func (db *DB) migrate(ctx context.Context) error {
 	names, err := db.schema.scripts()
 	if err != nil {
@@ -122,16 +122,21 @@ func (db *DB) migrate(ctx context.Context) error {
 	if err := db.writer.conn.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&have); err != nil {
 		return named(ErrCorrupt, db.path, err)
 	}
-	for i := have; i < len(names); i++ {
-		body, err := migrations.ReadFile(names[i])
-		if err != nil {
-			return err
-		}
-		if err := db.Write(ctx, func(tx *Tx) error { return tx.migrate(string(body), i+1) }); err != nil {
-			return fmt.Errorf("%s: migration %s: %w", db.path, names[i], err)
-		}
+	if have >= len(names) {
+		return nil
 	}
-	return nil
+	return db.Write(ctx, func(tx *Tx) error {
+		for i := have; i < len(names); i++ {
+			body, err := migrations.ReadFile(names[i])
+			if err == nil {
+				err = tx.migrate(string(body), i+1)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: migration %s: %w", db.path, names[i], err)
+			}
+		}
+		return nil
+	})
 }
 
 func (tx *Tx) migrate(script string, version int) error {

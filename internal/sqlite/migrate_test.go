@@ -78,7 +78,7 @@ func optionsFor(s Schema, path string) Options {
 }
 
 // A disk that is full at each possible moment of the way stands for a crash there.
-func TestMigrationThatWasCutShortGoesOnFromTheLastWholeOne(t *testing.T) {
+func TestMigrationThatWasCutShortIsDoneAtTheNextStart(t *testing.T) {
 	for _, s := range []Schema{Todos, Users} {
 		fresh, err := Open(t.Context(), optionsFor(s, filepath.Join(t.TempDir(), s.File())))
 		if err != nil {
