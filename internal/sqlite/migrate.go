@@ -34,13 +34,17 @@ const oldest = "3.51.3"
 //go:embed migrations
 var migrations embed.FS
 
+// fragments are what every file begins with.
+const fragments = "migrations/0001_fragments.sql"
+
 // scripts returns the schema's migrations in order. Each is applied once, none
 // is edited after it has been released, and there is no way back.
 func (s Schema) scripts() ([]string, error) {
-	names, err := fs.Glob(migrations, "migrations/"+string(s)+"/*.sql") // sorted
+	own, err := fs.Glob(migrations, "migrations/"+string(s)+"/*.sql") // sorted
 	if err != nil {
 		return nil, err
 	}
+	names := append([]string{fragments}, own...)
 	return names, numbered(names)
 }
 
