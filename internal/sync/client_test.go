@@ -1,0 +1,397 @@
+package sync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tandem/internal/loop"
+	"tandem/internal/sync"
+)
+
+func TestRowsAndFactsCrossBothWaysAtOnce(t *testing.T) {
+	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+		began := time.Now()
+		up := local.add("of local")
+		local.fact("fired", "f1", "x")
+		down := cloud.add("of cloud")
+		synctest.Wait()
+		equal(t, "at the cloud", cloud.content(up), "of local")
+		equal(t, "at local", local.content(down), "of cloud")
+		equal(t, "after", time.Since(began), 0)
+		cloud.edit(up, "content", "edited there")
+		synctest.Wait()
+		equal(t, "an edit", local.content(up), "edited there")
+		same(t, local, cloud)
+		status := c.Status()
+		equal(t, "status", status.State+status.Peer+status.Version, "okcloudv9")
+	})
+}
+
+func TestManyRowsCrossInPages(t *testing.T) {
+	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+		local.many(2500, 0)
+		cloud.many(2500, 0)
+		synctest.Wait()
+		same(t, local, cloud)
+		equal(t, "rows", read[int](cloud, `SELECT count(*) FROM todos`), 5000)
+		time.Sleep(time.Second)
+		if l.moved > 3*5000 { // S:12
+			t.Error(l.moved, "entries moved")
+		}
+	})
+}
+
+// S:6, S:48.
+func TestIdleLinkMovesNothingAndCallsSeldom(t *testing.T) {
+	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+		local.edit(local.add("<a>"), "content", "<b>")
+		time.Sleep(time.Minute)
+		before, tokens := l.moved, read[int](cloud, `SELECT count(*) FROM sync_tokens`)
+		l.since("")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		equal(t, "entries that moved", l.moved, before)
+		equal(t, "new tokens", read[int](cloud, `SELECT count(*) FROM sync_tokens`), tokens)
+		l.mu.Lock()
+		calls := len(l.calls)
+		l.mu.Unlock()
+		if polls := l.since("GET changes"); polls < 70 || polls > 74 || calls > 260 {
+			t.Error(polls, "polls of", calls, "calls")
+		}
+	})
+}
+
+// S:44. The far end is found again by time and not by the next write.
+func TestLinkThatHealsIsUsedWithin30SecondsWithoutNewWrites(t *testing.T) {
+	for outage := 3 * time.Second; outage < 20*time.Minute; outage = outage*2 + 4321*time.Millisecond {
+		t.Run(outage.String(), func(t *testing.T) {
+			linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+				l.cut()
+				up, down := local.add("of local"), cloud.add("of cloud")
+				time.Sleep(outage)
+				equal(t, "state", c.Status().State+" "+c.Status().Code, "offline peer_away")
+				l.heal()
+				time.Sleep(loop.Longest)
+				synctest.Wait()
+				equal(t, "at the cloud", cloud.content(up), "of local")
+				equal(t, "at local", local.content(down), "of cloud")
+				same(t, local, cloud)
+				equal(t, "state then", c.Status().State, "ok")
+			})
+		})
+	}
+}
+
+// S:45. Packets are dropped, and no one is told: the call that hangs has its limit.
+func TestLinkThatFellSilentIsUsedAgainWhenTheCallEnds(t *testing.T) {
+	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+		l.fallSilent()
+		up, down := local.add("of local"), cloud.add("of cloud")
+		time.Sleep(30 * time.Second)
+		l.heal()
+		time.Sleep(50 * time.Second) // 80 s since the first call began to hang
+		synctest.Wait()
+		equal(t, "at the cloud", cloud.content(up), "of local")
+		equal(t, "at local", local.content(down), "of cloud")
+		equal(t, "state", c.Status().State, "ok")
+	})
+}
+
+// S:47. The peer did what it was asked, and its answer was lost.
+func TestAnswerThatWasLostRepeatsNothing(t *testing.T) {
+	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+		for i := range 10 {
+			l.mu.Lock()
+			l.lose = 1 + i%3
+			l.mu.Unlock()
+			local.add(fmt.Sprint("l", i))
+			cloud.add(fmt.Sprint("c", i))
+			time.Sleep(40 * time.Second)
+		}
+		synctest.Wait()
+		same(t, local, cloud)
+		equal(t, "rows", read[int](cloud, `SELECT count(*) FROM todos`), 20)
+		seq := read[int](cloud, `SELECT max(seq) FROM todos`)
+		time.Sleep(time.Hour)
+		equal(t, "the last place in the log an hour later", read[int](cloud, `SELECT max(seq) FROM todos`), seq)
+	})
+}
+
+// S:5. The process dies at each point of a page's way, and starts again.
+func TestProcessThatDiesWithAPageLosesAndDoublesNothing(t *testing.T) {
+	for _, point := range []string{"sync.fetched", "sync.stored", "sync.offering", "sync.offered"} {
+		t.Run(point, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				local, cloud := pair(t)
+				up, down := local.add("of local"), cloud.add("of cloud")
+				l := newLink(cloud)
+				c, _ := client(local, l, nil, func(p string) {
+					if p == point {
+						panic("killed")
+					}
+				})
+				both := func(c *sync.Client) (died bool) {
+					defer func() { died = recover() != nil }()
+					must(t, c.Offer(t.Context()))
+					must(t, c.FetchPage(t.Context(), 0))
+					return false
+				}
+				equal(t, "died", both(c), true)
+				local.restart()
+				c, _ = client(local, l, nil, nil)
+				for range 3 {
+					equal(t, "died again", both(c), false)
+				}
+				equal(t, "at the cloud", cloud.content(up), "of local")
+				equal(t, "at local", local.content(down), "of cloud")
+				same(t, local, cloud)
+				equal(t, "rows", read[int](local, `SELECT count(*) FROM todos`), 2)
+				before := l.moved
+				both(c)
+				equal(t, "entries that move then", l.moved, before)
+			})
+		})
+	}
+}
+
+// The peer's knowledge of how far it has read decides, also after it lost some.
+func TestOfferFollowsThePeersOwnPosition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, cloud := pair(t)
+		l := newLink(cloud)
+		c, _ := client(local, l, nil, nil)
+		local.add("a")
+		must(t, c.Offer(t.Context()))
+		fresh := newNode(t, "cloud", 1) // the cloud's file is a new one
+		l.cloud = fresh
+		local.add("b")
+		err := c.Offer(t.Context())
+		for range 2 {
+			err = c.Offer(t.Context())
+		}
+		must(t, err)
+		local.pull(fresh)
+		same(t, local, fresh)
+		equal(t, "rows", read[int](fresh, `SELECT count(*) FROM todos`), 2)
+	})
+}
+
+func TestPeerThatDoesNotTakeTheCursorIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, cloud := pair(t)
+		l := newLink(cloud)
+		l.answer = func(path string) *http.Response {
+			if path == "changes" {
+				return answer(200, "application/json", strings.NewReader(`{"cursor":"another node's"}`))
+			}
+			return nil
+		}
+		c, _ := client(local, l, nil, nil)
+		local.add("a")
+		if err := c.Offer(t.Context()); !errors.Is(err, sync.ErrPeerFailed) {
+			t.Error(err)
+		}
+	})
+}
+
+// S:29. A node that cannot be the peer is told nothing and believed nothing.
+func TestNodeThatCannotBeThePeerIsRefusedAndMovesNoRows(t *testing.T) {
+	right := sync.Hello{Node: "cloud", Origin: 1, Protocol: sync.Protocol}
+	for name, c := range map[string]struct {
+		hello sync.Hello
+		want  string
+	}{
+		"a copy of this node":       {sync.Hello{Node: "local", Origin: 0, Protocol: sync.Protocol}, "peer_self"},
+		"one of this node's name":   {sync.Hello{Node: "local", Origin: 1, Protocol: sync.Protocol}, "peer_self"},
+		"one of this node's origin": {sync.Hello{Node: "cloud", Origin: 0, Protocol: sync.Protocol}, "peer_self"},
+		"one of another name":       {sync.Hello{Node: "other", Origin: 1, Protocol: sync.Protocol}, "peer_refused"},
+		"one of a newer protocol":   {sync.Hello{Node: "cloud", Origin: 1, Protocol: sync.Protocol + 1}, "peer_version"},
+		"one of an older protocol":  {sync.Hello{Node: "cloud", Origin: 1}, "peer_version"},
+		"one that says nothing":     {sync.Hello{}, "peer_stranger"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				local, cloud := pair(t)
+				local.add("of local")
+				cloud.add("of cloud")
+				l := newLink(cloud)
+				l.hello = c.hello
+				cl, _ := client(local, l, nil, nil)
+				running(t, cl)
+				for range 10 {
+					time.Sleep(time.Minute)
+					equal(t, "state", cl.Status().State+" "+cl.Status().Code, "attention "+c.want) // S:52: it lasts
+				}
+				equal(t, "calls for rows", l.since("GET changes")+l.since("POST changes"), 0)
+				equal(t, "rows at local", read[int](local, `SELECT count(*) FROM todos`), 1)
+				equal(t, "rows at the cloud", read[int](cloud, `SELECT count(*) FROM todos`), 1)
+				l.mu.Lock()
+				l.hello = right
+				l.mu.Unlock()
+				time.Sleep(loop.Longest)
+				synctest.Wait()
+				same(t, local, cloud)
+				equal(t, "state once it is right", cl.Status().State, "ok")
+			})
+		})
+	}
+}
+
+func TestEachNodeSeesThatTheOtherIsNotItsPeer(t *testing.T) {
+	me := sync.Hello{Node: "local", Origin: 0, Protocol: sync.Protocol}
+	peer := sync.Hello{Node: "cloud", Origin: 1, Protocol: sync.Protocol}
+	must(t, peer.Check(me, "cloud"))
+	must(t, me.Check(peer, "local"))
+	for _, c := range []struct {
+		h, me sync.Hello
+		name  string
+		want  error
+	}{
+		{me, me, "local", sync.ErrPeerSelf},
+		{peer, me, "other", sync.ErrPeerRefused},
+		{sync.Hello{Node: "cloud", Origin: 1, Protocol: sync.Protocol + 1}, me, "cloud", sync.ErrPeerVersion},
+	} {
+		if err := c.h.Check(c.me, c.name); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v", c.h, err)
+		}
+	}
+}
+
+// JSON of another service must not pass for an empty page: it would take the cursor
+// away, and with it all that was read.
+func TestAnswerThatIsNoPageLeavesTheCursor(t *testing.T) {
+	for _, body := range []string{`{}`, `null`, `{"status":"ok"}`, `{"rows":[],"cursor":""}`, `{"rows":null}`} {
+		t.Run(body, func(t *testing.T) {
+			linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+				cloud.add("milk")
+				synctest.Wait()
+				before, err := local.log.Cursor(t.Context(), "cloud")
+				must(t, err)
+				l.answer = func(path string) *http.Response {
+					if path == "changes" {
+						return answer(200, "application/json", strings.NewReader(body))
+					}
+					return nil
+				}
+				if err := c.FetchPage(t.Context(), 0); !errors.Is(err, sync.ErrPeerStranger) {
+					t.Error(err)
+				}
+				after, err := local.log.Cursor(t.Context(), "cloud")
+				must(t, err)
+				equal(t, "cursor", after, before)
+				l.answer = nil
+			})
+		})
+	}
+}
+
+// S:66. What greets and yet takes nothing is not well.
+func TestFailureOfOneLineIsToldUntilThatLineWorks(t *testing.T) {
+	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+		l.answer = func(path string) *http.Response {
+			if path == "changes" {
+				return answer(413, "text/html", strings.NewReader("too large"))
+			}
+			return nil
+		}
+		local.add("milk")
+		cloud.add("bread")
+		time.Sleep(time.Minute)
+		for range 60 {
+			time.Sleep(7 * time.Second)
+			equal(t, "state", c.Status().State+" "+c.Status().Code, "attention peer_stranger")
+		}
+		l.answer = nil
+		time.Sleep(loop.Longest)
+		synctest.Wait()
+		equal(t, "state then", c.Status().State, "ok")
+		same(t, local, cloud)
+	})
+}
+
+func TestPageThatCannotBeReadStopsAtItsPlaceAndIsTold(t *testing.T) {
+	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+		r := cloud.add("milk")
+		synctest.Wait()
+		before, err := local.log.Cursor(t.Context(), "cloud")
+		must(t, err)
+		cloud.exec(`UPDATE todos SET owner = '', seq = seq + 1000 WHERE id = ?`, r.ID) // a bug, or a hand
+		cloud.log.Announce()
+		time.Sleep(time.Minute)
+		after, err := local.log.Cursor(t.Context(), "cloud")
+		must(t, err)
+		equal(t, "cursor", after, before)
+		equal(t, "state", c.Status().State+" "+c.Status().Code, "attention bad_page")
+		cloud.exec(`UPDATE todos SET owner = 'ann', content = 'oat milk', updated_at = updated_at + 1`)
+		time.Sleep(loop.Longest)
+		synctest.Wait()
+		equal(t, "once it is mended", local.content(r), "oat milk")
+		equal(t, "state then", c.Status().State, "ok")
+	})
+}
+
+func TestClockOfThePeerIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, cloud := pair(t)
+		cloud.skew = 5 * time.Minute
+		c, _ := client(local, newLink(cloud), nil, nil)
+		must(t, c.Greet(t.Context()))
+		equal(t, "skew", c.Status().Skew, 5*time.Minute)
+	})
+}
+
+// A set is copied whole when its generation differs, and only then.
+func TestSetIsCopiedWhenItsGenerationDiffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, cloud := pair(t)
+		there, here, body, imports := "a/1", "", `["ann"]`, 0
+		var refuse error
+		l := newLink(cloud)
+		l.sets = []sync.Set{{
+			Name: "accounts", Path: "accounts",
+			Held:   func(context.Context) (string, error) { return there, nil },
+			Export: func(context.Context) (string, []byte, error) { return there, []byte(body), nil },
+		}}
+		got := ""
+		c, _ := client(local, l, []sync.Set{{
+			Name: "accounts", Path: "accounts",
+			Held: func(context.Context) (string, error) { return here, nil },
+			Import: func(_ context.Context, generation string, b []byte) error {
+				imports++
+				if refuse == nil {
+					here, got = generation, string(b)
+				}
+				return refuse
+			},
+		}}, nil)
+		running(t, c)
+		time.Sleep(time.Second)
+		equal(t, "at the start", here+" "+got, `a/1 ["ann"]`)
+		time.Sleep(time.Hour)
+		equal(t, "copies in a quiet hour", imports, 1)
+
+		there, body = "a/2", `["ann","bob"]`
+		cloud.log.Announce()
+		synctest.Wait()
+		equal(t, "at once after a change", here+" "+got, `a/2 ["ann","bob"]`)
+
+		refuse = errors.New("disk full")
+		there, body = "b/1", `[]` // another life of the authority: no order between the two
+		r := cloud.add("milk")
+		time.Sleep(time.Minute)
+		equal(t, "while it cannot be stored", here, "a/2")
+		equal(t, "rows go on", local.content(r), "milk")
+		equal(t, "state", c.Status().State, "attention")
+		refuse = nil
+		time.Sleep(loop.Longest)
+		synctest.Wait()
+		equal(t, "once it can", here+" "+got, "b/1 []")
+		equal(t, "state then", c.Status().State, "ok")
+	})
+}
