@@ -51,7 +51,6 @@ func New(s Services) http.Handler {
 	e := echo.New()
 	e.HTTPErrorHandler = a.unrouted
 	e.IPExtractor = echo.ExtractIPDirect() // the library's default believes any X-Forwarded-For
-	e.Pre(headAsGet)
 	e.Use(a.recover(), unescape)
 	e.GET("/livez", a.alive)
 	e.GET("/readyz", a.ready)
@@ -61,7 +60,7 @@ func New(s Services) http.Handler {
 	if s.Peer != nil {
 		s.Peer.routes(e, a)
 	}
-	return e
+	return edge{e}
 }
 
 // routes is every route that people and phones use, on one screen.
@@ -96,7 +95,7 @@ func (a *api) config() huma.Config {
 	c := huma.DefaultConfig("Tandem", a.Version)
 	c.Info.Description = "One personal assistant on two machines you own."
 	c.DocsPath, c.SchemasPath, c.OpenAPIPath, c.CreateHooks, c.Transformers = "", "", "", nil, nil
-	c.Formats = map[string]huma.Format{plainJSON: format}
+	c.Formats = map[string]huma.Format{plainJSON: format, problemJSON: format}
 	c.RejectUnknownQueryParameters = true
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"session": {Type: "http", Scheme: "bearer", Description: "The token that POST /v1/auth/login answers with; it is good for 24 hours."},
@@ -145,7 +144,7 @@ func register[I, O any](a *api, method, path, summary string, status int, h hand
 	if path != "/v1/auth/login" {
 		op.Security = []map[string][]string{{"session": {}}}
 	}
-	op.Middlewares = append(m, a.readQuery)
+	op.Middlewares = append(m, plainly, a.readQuery)
 	if _, has := reflect.TypeFor[I]().FieldByName("Body"); has {
 		op.Middlewares = append(op.Middlewares, a.readBody)
 	}

@@ -16,6 +16,8 @@ import (
 	"tandem/internal/fault"
 )
 
+const problemJSON = "application/problem+json"
+
 // problem is the body of every failure, after RFC 9457.
 type problem struct {
 	Type   string        `json:"type" doc:"urn:tandem:problem: and the code"`
@@ -75,7 +77,7 @@ func (p *problem) Error() string { return p.Code + ": " + p.Detail }
 func (p *problem) GetStatus() int { return p.Status }
 
 // ContentType implements huma.ContentTypeFilter.
-func (p *problem) ContentType(string) string { return "application/problem+json" }
+func (p *problem) ContentType(string) string { return problemJSON }
 
 // GetHeaders implements huma.HeadersError.
 func (p *problem) GetHeaders() http.Header {
@@ -95,7 +97,7 @@ func (p *problem) write(h http.Header, writeHeader func(int), body interface{ Wr
 	for name, values := range p.GetHeaders() {
 		h[name] = values
 	}
-	h.Set("Content-Type", p.ContentType(""))
+	h.Set("Content-Type", problemJSON)
 	writeHeader(p.Status)
 	_ = json.NewEncoder(body).Encode(p) // the caller may be gone
 }

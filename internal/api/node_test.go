@@ -1,0 +1,397 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	gosync "sync"
+	"testing"
+	"time"
+
+	"tandem/internal/push"
+	"tandem/internal/scheduler"
+	"tandem/internal/settings"
+	"tandem/internal/sqlite"
+	"tandem/internal/sync"
+	"tandem/internal/todos"
+	"tandem/internal/users"
+)
+
+func TestMain(m *testing.M) {
+	flag.Set("rapid.seed", "20260506") // the same input in each run
+	os.Exit(m.Run())
+}
+
+const (
+	password   = "correct horse"
+	peerSecret = "a secret of both nodes, 0123456789"
+)
+
+// node is the cloud as the outside sees it: real files, real stores, the real
+// handler. Its clock stands still until a test moves it.
+type node struct {
+	testing.TB
+	db, userDB *sqlite.DB
+	accounts   *users.Store
+	log        *sync.Log
+	services   Services
+	handler    http.Handler
+	contract   contract
+	anna, ben  person
+
+	copies bool   // accounts live at the other node
+	crash  string // the point at which the process dies
+	ill    error  // what readyz finds
+	broken bool   // a test that expects answers of 500 and more
+
+	mu      gosync.Mutex
+	clock   time.Time
+	logged  bytes.Buffer
+	secrets []string // what no line of the log may have in it
+	heard   []sync.Hello
+}
+
+// newNode starts a node on 1 February 2026 with two people, anna being its admin.
+func newNode(t testing.TB) *node { return newNodeAt(t, "2026-02-01T12:00:00Z") }
+
+func newNodeAt(t testing.TB, now string) *node {
+	n := &node{TB: t, clock: instant(t, now)}
+	n.db, n.userDB = n.open(sqlite.Todos, 1), n.open(sqlite.Users, 2)
+	n.secrets = []string{password, peerSecret}
+	n.wire()
+	n.anna = n.join("anna@example.org", users.Admin)
+	n.ben = n.join("ben@example.org", users.User)
+	t.Cleanup(n.audit)
+	return n
+}
+
+// wire makes the parts of a node anew on its files, as a start does.
+func (n *node) wire() {
+	ctx := context.Background()
+	log := slog.New(slog.NewTextHandler(n, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var err error
+	n.accounts, err = users.NewStore(ctx, n.userDB, users.Options{Authority: !n.copies, Hasher: hasher, Log: log})
+	n.must(err)
+	zone := func(tx *sqlite.Tx, owner string) (string, error) { return settings.ZoneTx(tx, owner) }
+	messages := scheduler.NewTable(zone)
+	n.log, err = sync.NewLog(ctx, n.db, sync.Options{Node: "cloud", Origin: 1, Facts: messages.Facts,
+		Tables: []*sync.Table{todos.Table(), settings.Table(messages.MovedTx), messages.Table()}})
+	n.must(err)
+	tokens := push.NewTokens(n.db, push.TokenOptions{Authority: true, Log: log})
+	accounts := sync.Set{Name: "accounts", Path: "accounts", Held: n.accounts.Generation, Export: n.accounts.Export, Import: n.accounts.Import}
+	n.services = Services{
+		DB: n.db, Users: n.accounts, Settings: settings.NewStore(n.db, n.log, messages.MovedTx),
+		Todos: todos.NewStore(n.db, n.log, zone), Scheduler: scheduler.NewStore(n.db, n.log, messages), Tokens: tokens,
+		Peer: &Peer{
+			Name: "local", Match: func(s string) bool { return s == peerSecret }, Log: n.log, Sets: []sync.Set{accounts, tokens.Set()},
+			Hello: n.hello, Heard: func(h sync.Hello) { n.heard = append(n.heard, h) }, Stop: n.Context(),
+		},
+		Ready: func(context.Context) error { return n.ill }, Secret: []byte("the node's own"), Version: "test",
+		Crash: func(point string) {
+			if point == n.crash {
+				panic("killed at " + point)
+			}
+		},
+		Log: log,
+	}
+	n.handler = New(n.services)
+	n.contract = describe(n)
+}
+
+func (n *node) hello() sync.Hello {
+	return sync.Hello{Node: "cloud", Origin: 1, Incarnation: n.log.Incarnation(), Protocol: sync.Protocol, Version: "test", Scheduler: "standby", Now: n.now().UnixMilli()}
+}
+
+// hasher has a cost at which a test can afford hundreds of logins.
+var hasher = users.NewHasher(users.Cost{Memory: 8, Passes: 1})
+
+func (n *node) open(schema sqlite.Schema, seed byte) *sqlite.DB {
+	path := filepath.Join(n.TempDir(), schema.File())
+	n.must(os.WriteFile(path, blank(schema), 0o600))
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: path, Schema: schema, Now: n.now, Rand: rand.NewChaCha8([32]byte{seed})})
+	n.must(err)
+	n.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+var blanks gosync.Map
+
+// blank is a migrated file without rows: made once, since each test needs one.
+func blank(schema sqlite.Schema) []byte {
+	make := gosync.OnceValue(func() []byte {
+		dir, err := os.MkdirTemp("", "blank")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		path := filepath.Join(dir, schema.File())
+		db, err := sqlite.Open(context.Background(), sqlite.Options{Path: path, Schema: schema, Now: time.Now, Rand: rand.NewChaCha8([32]byte{})})
+		if err != nil {
+			panic(err)
+		}
+		db.Close()
+		file, err := os.ReadFile(path)
+		if err != nil {
+			panic(err)
+		}
+		return file
+	})
+	f, _ := blanks.LoadOrStore(schema.File(), make)
+	return f.(func() []byte)()
+}
+
+// join makes an account and logs it in. Invitations are not built here: the row is
+// written as a directory brings it.
+func (n *node) join(email string, role users.Role) person {
+	n.Helper()
+	hash, err := hasher.Hash(context.Background(), password)
+	n.must(err)
+	n.must(n.userDB.Write(context.Background(), func(tx *sqlite.Tx) error {
+		_, err := tx.Exec(`INSERT INTO users (id, email, password_hash, role, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)`,
+			tx.NewID(), email, hash, role, tx.Millis(), tx.Millis())
+		return err
+	}))
+	return n.login(email)
+}
+
+func (n *node) login(email string) person {
+	n.Helper()
+	c := person{node: n}
+	a := c.post("/v1/auth/login", fmt.Sprintf(`{"email": %q, "password": %q}`, email, password)).wants(200)
+	token := a.text("token")
+	n.secrets = append(n.secrets, token)
+	c = c.with("Authorization", "Bearer "+token)
+	c.id = c.get("/v1/me").wants(200).text("id")
+	return c
+}
+
+// audit looks at the log of the whole test.
+func (n *node) audit() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.secrets {
+		if strings.Contains(n.logged.String(), s) {
+			n.Errorf("the log has a secret in it, %.12s…:\n%s", s, n.logged.String())
+		}
+	}
+	if !n.broken && strings.Contains(n.logged.String(), "level=ERROR") {
+		n.Errorf("logged as an error:\n%s", n.logged.String())
+	}
+}
+
+// Write takes a line of the log.
+func (n *node) Write(line []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.logged.Write(line)
+}
+
+func (n *node) now() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.clock
+}
+
+func (n *node) wait(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.clock = n.clock.Add(d)
+}
+
+func (n *node) must(err error) {
+	n.Helper()
+	if err != nil {
+		n.Fatal(err)
+	}
+}
+
+// sql runs a statement behind the stores' back.
+func (n *node) sql(query string, args ...any) {
+	n.Helper()
+	n.must(n.db.Write(context.Background(), func(tx *sqlite.Tx) error {
+		_, err := tx.Exec(query, args...)
+		return err
+	}))
+}
+
+func (n *node) count(query string, args ...any) int {
+	n.Helper()
+	v, _, err := sqlite.ReadOne(context.Background(), n.db, sqlite.Value[int], query, args...)
+	n.must(err)
+	return v
+}
+
+// rows is how much there is of everything that a request can write.
+func (n *node) rows() string {
+	var out []string
+	for _, table := range []string{"todos", "scheduled_messages", "settings", "facts", "push_tokens", "push_forgotten", "push_unregistered",
+		"delivery_intents", "idempotency", "applied", "sync_cursors"} {
+		out = append(out, fmt.Sprint(table, "=", n.count(`SELECT count(*) FROM `+table)))
+	}
+	return strings.Join(out, " ")
+}
+
+// person is somebody who asks; without a header, a stranger.
+type person struct {
+	*node
+	id     string
+	header http.Header
+}
+
+func (c person) with(name, value string) person {
+	h := c.header.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	h.Set(name, value)
+	c.header = h
+	return c
+}
+
+func (c person) get(target string) answer         { c.Helper(); return c.ask("GET", target, "") }
+func (c person) post(target, body string) answer  { c.Helper(); return c.ask("POST", target, body) }
+func (c person) patch(target, body string) answer { c.Helper(); return c.ask("PATCH", target, body) }
+func (c person) delete(target string) answer      { c.Helper(); return c.ask("DELETE", target, "") }
+
+// ask sends a request and holds the answer to what /openapi.json promises.
+func (c person) ask(method, target, body string) answer {
+	c.Helper()
+	return c.send(method, target, strings.NewReader(body))
+}
+
+func (c person) send(method, target string, body io.Reader) answer {
+	c.Helper()
+	r := httptest.NewRequest(method, target, body)
+	for name, values := range c.header {
+		r.Header[name] = values
+	}
+	if r.ContentLength != 0 && r.Header.Get("Content-Type") == "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	w := httptest.NewRecorder()
+	c.handler.ServeHTTP(w, r)
+	a := answer{TB: c.TB, what: fmt.Sprintf("%s %.80s", method, target), status: w.Code, header: w.Header(), body: w.Body.Bytes()}
+	if a.status >= 500 && !c.broken {
+		c.Errorf("%s: %d %s\n%s", a.what, a.status, a.body, c.logged.String())
+	}
+	c.contract.check(a, method, r.URL.EscapedPath())
+	return a
+}
+
+// answer is what came back.
+type answer struct {
+	testing.TB
+	what   string
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (a answer) wants(status int) answer {
+	a.Helper()
+	if a.status != status {
+		a.Fatalf("%s: %d %s, want %d", a.what, a.status, a.body, status)
+	}
+	return a
+}
+
+// refuses wants a problem.
+func (a answer) refuses(status int, code string) answer {
+	a.Helper()
+	if a.status != status || a.text("code") != code {
+		a.Fatalf("%s: %d %.400s, want %d %s", a.what, a.status, a.body, status, code)
+	}
+	return a
+}
+
+func (a answer) json() (v map[string]any) {
+	a.Helper()
+	if err := json.Unmarshal(a.body, &v); err != nil {
+		a.Fatalf("%s: %v in %.200q", a.what, err, a.body)
+	}
+	return v
+}
+
+// at returns a value by its path, such as next.0.local.
+func (a answer) at(path string) any {
+	a.Helper()
+	var v any = a.json()
+	for step := range strings.SplitSeq(path, ".") {
+		switch in := v.(type) {
+		case map[string]any:
+			v = in[step]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(step, &i); err != nil || i >= len(in) {
+				return nil
+			}
+			v = in[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+func (a answer) text(path string) string {
+	a.Helper()
+	s, _ := a.at(path).(string)
+	return s
+}
+
+// codes are those of the warnings.
+func (a answer) codes() string {
+	a.Helper()
+	var out []string
+	list, _ := a.at("warnings").([]any)
+	for _, w := range list {
+		out = append(out, w.(map[string]any)["code"].(string))
+	}
+	return strings.Join(out, " ")
+}
+
+// fields are the names of the errors.
+func (a answer) fields() string {
+	a.Helper()
+	var out []string
+	list, _ := a.at("errors").([]any)
+	for _, w := range list {
+		out = append(out, w.(map[string]any)["name"].(string))
+	}
+	return strings.Join(out, " ")
+}
+
+// refs are those of a list's items.
+func (a answer) refs() (out []string) {
+	a.Helper()
+	for _, item := range a.at("items").([]any) {
+		out = append(out, item.(map[string]any)["ref"].(string))
+	}
+	return out
+}
+
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func instant(t testing.TB, text string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
