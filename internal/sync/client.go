@@ -181,6 +181,9 @@ func (c *Client) FetchPage(ctx context.Context, wait time.Duration) error {
 	if page.Reset != "" {
 		c.logger.InfoContext(ctx, "reading the peer's log from its start", "peer", c.peer.name, "reason", page.Reset)
 	}
+	// Before the rows, which may ring at once: at the phones and for the people of now.
+	// A set that cannot be had keeps no row waiting.
+	copied := c.copySets(ctx, page.Sets)
 	if len(page.Entries) > 0 {
 		c.crash("sync.fetched")
 	}
@@ -192,7 +195,7 @@ func (c *Client) FetchPage(ctx context.Context, wait time.Duration) error {
 	}
 	c.status.fetched.Store(c.hello().Now)
 	_ = c.status.note(lineFetch, nil)
-	return c.copySets(ctx, page.Sets)
+	return copied
 }
 
 func (c *Client) copySets(ctx context.Context, newer map[string]string) error {
