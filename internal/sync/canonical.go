@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -15,31 +14,26 @@ import (
 // of them twice says two things and is refused, as is one that is not UTF-8:
 // encoding/json would take the last, and put other letters in.
 func members(object []byte) ([]Field, error) {
-	if !utf8.Valid(object) {
+	switch {
+	case !utf8.Valid(object):
 		return nil, errors.New("not UTF-8")
+	case !json.Valid(object):
+		return nil, errors.New("not JSON")
 	}
-	d := json.NewDecoder(bytes.NewReader(object))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+	i := space(object, 0)
+	if object[i] != '{' {
 		return nil, errors.New("not an object")
 	}
 	all := make([]Field, 0, 20)
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, err
+	for i = space(object, i+1); object[i] != '}'; { // what is valid needs no more looking at
+		end := valueEnd(object, i)
+		name := unquote(object[i:end])
+		i = space(object, space(object, end)+1) // over the colon
+		end = valueEnd(object, i)
+		all = append(all, Field{name, object[i:end:end]})
+		if i = space(object, end); object[i] == ',' {
+			i = space(object, i+1)
 		}
-		name, _ := t.(string) // the decoder allows nothing else here
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return nil, err
-		}
-		all = append(all, Field{name, v})
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("something after the object")
 	}
 	slices.SortFunc(all, byName)
 	for i := 1; i < len(all); i++ {
@@ -48,6 +42,50 @@ func members(object []byte) ([]Field, error) {
 		}
 	}
 	return all, nil
+}
+
+// space returns where what is not white space goes on from i.
+func space(v []byte, i int) int {
+	for v[i] == ' ' || v[i] == '\t' || v[i] == '\n' || v[i] == '\r' {
+		i++
+	}
+	return i
+}
+
+// valueEnd returns where the value that begins at i ends.
+func valueEnd(v []byte, i int) int {
+	for depth := 0; ; {
+		switch v[i] {
+		case '"':
+			i = stringEnd(v, i)
+		case '{', '[':
+			depth++
+			i++
+		case '}', ']':
+			depth--
+			i++
+		default:
+			i++
+		}
+		if depth == 0 && endsValue(v, i) {
+			return i
+		}
+	}
+}
+
+// endsValue reports whether a value outside all brackets is over at i.
+func endsValue(v []byte, i int) bool {
+	return i == len(v) || strings.IndexByte(" \t\n\r,:}]", v[i]) >= 0
+}
+
+// unquote reads a valid JSON string.
+func unquote(v []byte) string {
+	if inner := v[1 : len(v)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner)
+	}
+	var s string
+	_ = json.Unmarshal(v, &s)
+	return s
 }
 
 func byName(a, b Field) int { return strings.Compare(a.Name, b.Name) }
@@ -63,9 +101,7 @@ func canonical(v json.RawMessage) json.RawMessage {
 			i++
 		case '"':
 			end := stringEnd(v, i)
-			var s string
-			_ = json.Unmarshal(v[i:end], &s) // it is part of a value that was read
-			out = append(out, quote(s)...)
+			out = append(out, quote(unquote(v[i:end]))...)
 			i = end
 		default:
 			out = append(out, v[i])
@@ -113,10 +149,17 @@ func quote(s string) json.RawMessage {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD") // as the other node will read it
 	}
+	if !strings.ContainsFunc(s, escaped) {
+		return append(append(append(make([]byte, 0, len(s)+2), '"'), s...), '"')
+	}
 	var b bytes.Buffer
-	b.Grow(len(s) + 3)
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(s) // a string encodes
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// escaped reports whether encoding/json writes r otherwise than it is.
+func escaped(r rune) bool {
+	return r < ' ' || r == '"' || r == '\\' || r == '\u2028' || r == '\u2029'
 }
