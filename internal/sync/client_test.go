@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -186,12 +184,7 @@ func TestPeerThatDoesNotTakeTheCursorIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, cloud := pair(t)
 		l := newLink(cloud)
-		l.answer = func(path string) *http.Response {
-			if path == "changes" {
-				return answer(200, "application/json", strings.NewReader(`{"cursor":"another node's"}`))
-			}
-			return nil
-		}
+		l.answers(changesAnswered(200, "application/json", `{"cursor":"another node's"}`))
 		c, _ := client(local, l, nil, nil)
 		local.add("a")
 		if err := c.Offer(t.Context()); !errors.Is(err, sync.ErrPeerFailed) {
@@ -273,19 +266,14 @@ func TestAnswerThatIsNoPageLeavesTheCursor(t *testing.T) {
 				synctest.Wait()
 				before, err := local.log.Cursor(t.Context(), "cloud")
 				must(t, err)
-				l.answer = func(path string) *http.Response {
-					if path == "changes" {
-						return answer(200, "application/json", strings.NewReader(body))
-					}
-					return nil
-				}
+				l.answers(changesAnswered(200, "application/json", body))
 				if err := c.FetchPage(t.Context(), 0); !errors.Is(err, sync.ErrPeerStranger) {
 					t.Error(err)
 				}
 				after, err := local.log.Cursor(t.Context(), "cloud")
 				must(t, err)
 				equal(t, "cursor", after, before)
-				l.answer = nil
+				l.answers(nil)
 			})
 		})
 	}
@@ -294,12 +282,7 @@ func TestAnswerThatIsNoPageLeavesTheCursor(t *testing.T) {
 // S:66. What greets and yet takes nothing is not well.
 func TestFailureOfOneLineIsToldUntilThatLineWorks(t *testing.T) {
 	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
-		l.answer = func(path string) *http.Response {
-			if path == "changes" {
-				return answer(413, "text/html", strings.NewReader("too large"))
-			}
-			return nil
-		}
+		l.answers(changesAnswered(413, "text/html", "too large"))
 		local.add("milk")
 		cloud.add("bread")
 		time.Sleep(time.Minute)
@@ -307,7 +290,7 @@ func TestFailureOfOneLineIsToldUntilThatLineWorks(t *testing.T) {
 			time.Sleep(7 * time.Second)
 			equal(t, "state", c.Status().State+" "+c.Status().Code, "attention peer_stranger")
 		}
-		l.answer = nil
+		l.answers(nil)
 		time.Sleep(loop.Longest)
 		synctest.Wait()
 		equal(t, "state then", c.Status().State, "ok")

@@ -346,7 +346,7 @@ func TestTrafficIsInProportionToWhatIsWritten(t *testing.T) {
 	local, cloud := pair(t)
 	var refs []sync.Ref
 	writes, moved := 0, 0
-	for i := range 100 {
+	for i := range 60 {
 		n, other := local, cloud
 		if i%2 == 1 {
 			n, other = cloud, local

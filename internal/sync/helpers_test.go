@@ -22,7 +22,7 @@ import (
 // -rapid.checks on the command line look further.
 func TestMain(m *testing.M) {
 	_ = flag.Set("rapid.seed", "20260329")
-	_ = flag.Set("rapid.checks", "25")
+	_ = flag.Set("rapid.checks", "20")
 	_ = flag.Set("rapid.nofailfile", "true")
 	flag.Parse()
 	os.Exit(m.Run())

@@ -26,13 +26,13 @@ type link struct {
 	hello sync.Hello
 	sets  []sync.Set
 
-	mu     gosync.Mutex
-	down   chan struct{} // closed while it is cut
-	silent chan struct{} // closed while nothing comes through, and nobody is told
-	lose   int           // answers that are lost from now on, once the call was done
-	calls  []string
-	moved  int                              // entries, both ways
-	answer func(path string) *http.Response // where not nil, in place of the cloud's
+	mu      gosync.Mutex
+	down    chan struct{} // closed while it is cut
+	silent  chan struct{} // closed while nothing comes through, and nobody is told
+	lose    int           // answers that are lost from now on, once the call was done
+	calls   []string
+	moved   int                              // entries, both ways
+	instead func(path string) *http.Response // of what the cloud answers, where neither is nil
 }
 
 func newLink(cloud *node) *link {
@@ -75,8 +75,11 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 // serve is what the cloud's API does.
 func (l *link) serve(r *http.Request, path string) *http.Response {
 	w := httptest.NewRecorder()
-	if l.answer != nil {
-		if res := l.answer(path); res != nil {
+	l.mu.Lock()
+	instead, hello := l.instead, l.hello
+	l.mu.Unlock()
+	if instead != nil {
+		if res := instead(path); res != nil {
 			return res
 		}
 	}
@@ -84,8 +87,8 @@ func (l *link) serve(r *http.Request, path string) *http.Response {
 	var err error
 	switch q := r.URL.Query(); r.Method + " " + path {
 	case "POST hello":
-		l.hello.Now = l.cloud.now().Add(l.cloud.skew).UnixMilli()
-		out = l.hello
+		hello.Now = l.cloud.now().Add(l.cloud.skew).UnixMilli()
+		out = hello
 	case "GET changes":
 		wait, _ := time.ParseDuration(q.Get("wait"))
 		held := map[string]string{}
@@ -143,6 +146,24 @@ func (l *link) fallSilent() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.silent)
+}
+
+// answers has something else answer where f returns an answer, and where f is nil
+// the cloud again.
+func (l *link) answers(f func(path string) *http.Response) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.instead = f
+}
+
+// changesAnswered is for answers: calls for changes are answered so.
+func changesAnswered(status int, kind, body string) func(string) *http.Response {
+	return func(path string) *http.Response {
+		if path != "changes" {
+			return nil
+		}
+		return answer(status, kind, strings.NewReader(body))
+	}
 }
 
 // heal lets new calls through. Those that hang go on hanging.
