@@ -255,6 +255,13 @@ func TestEachCrashPointHasATest(t *testing.T) {
 	for _, c := range ringCrashes {
 		tested[c.point] = true
 	}
+	listed, err := os.ReadFile("../../CONTRIBUTING.md")
+	must(t, err)
+	for point := range tested {
+		if !strings.Contains(string(listed), "| `"+point+"` |") {
+			t.Errorf("CONTRIBUTING.md does not list %s", point)
+		}
+	}
 	called := map[string]bool{}
 	must(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
