@@ -48,6 +48,8 @@ type node struct {
 	handler    http.Handler
 	contract   contract
 	anna, ben  person
+	stopped    context.Context
+	stop       func() // ends the polls that are held open
 
 	copies bool   // accounts live at the other node
 	crash  string // the point at which the process dies
@@ -67,6 +69,8 @@ func newNode(t testing.TB) *node { return newNodeAt(t, "2026-02-01T12:00:00Z") }
 func newNodeAt(t testing.TB, now string) *node {
 	n := &node{TB: t, clock: instant(t, now)}
 	n.db, n.userDB = n.open(sqlite.Todos, 1), n.open(sqlite.Users, 2)
+	n.stopped, n.stop = context.WithCancel(context.Background())
+	t.Cleanup(n.stop)
 	n.secrets = []string{password, peerSecret}
 	n.wire()
 	n.anna = n.join("anna@example.org", users.Admin)
@@ -94,7 +98,7 @@ func (n *node) wire() {
 		Todos: todos.NewStore(n.db, n.log, zone), Scheduler: scheduler.NewStore(n.db, n.log, messages), Tokens: tokens,
 		Peer: &Peer{
 			Name: "local", Match: func(s string) bool { return s == peerSecret }, Log: n.log, Sets: []sync.Set{accounts, tokens.Set()},
-			Hello: n.hello, Heard: func(h sync.Hello) { n.heard = append(n.heard, h) }, Stop: n.Context(),
+			Hello: n.hello, Heard: func(h sync.Hello) { n.heard = append(n.heard, h) }, Stop: n.stopped,
 		},
 		Ready: func(context.Context) error { return n.ill }, Secret: []byte("the node's own"), Version: "test",
 		Crash: func(point string) {

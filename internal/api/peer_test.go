@@ -1,0 +1,250 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tandem/internal/sync"
+)
+
+// local is the other node, as it calls.
+func (n *node) local() person {
+	return person{node: n}.with("Authorization", "Bearer "+peerSecret).with("Tandem-Node", "local")
+}
+
+// fromPeer has the peer offer rows.
+func (n *node) fromPeer(rows ...string) {
+	n.Helper()
+	to := fmt.Sprint("to ", len(rows), rows)[:20]
+	a := n.local().post("/peer/v1/changes", fmt.Sprintf(`{"from": %q, "to": %q, "rows": [%s]}`, n.cursor(), to, strings.Join(rows, ","))).wants(200)
+	equal(n, "cursor", a.text("cursor"), to)
+}
+
+// cursor is how far the peer's log was read here.
+func (n *node) cursor() string {
+	n.Helper()
+	c, err := n.log.Cursor(n.Context(), "local")
+	n.must(err)
+	return c
+}
+
+const entry = `{"table": "todos", "origin": 0, "id": 7, "uid": "0123456789abcdef0123456789abcdef", "owner": "01ANNA00000000000000000000",
+	"created_at": 1, "updated_at": 1, "updated_by": "local", "content": "x"}`
+
+// S:64 and the brief of the door: to a stranger each path under /peer/ is alike.
+func TestToAStrangerEachPathOfThePeersIsAlike(t *testing.T) {
+	n := newNode(t)
+	rows := n.rows()
+	strangers := map[string]person{
+		"nobody":               {node: n},
+		"a user":               n.anna,
+		"a user as the peer":   n.anna.with("Tandem-Node", "local"),
+		"a wrong secret":       n.local().with("Authorization", "Bearer "+peerSecret[1:]),
+		"half a secret":        n.local().with("Authorization", "Bearer "+peerSecret[:10]),
+		"another scheme":       n.local().with("Authorization", "Basic "+peerSecret),
+		"no scheme":            n.local().with("Authorization", peerSecret),
+		"another node":         n.local().with("Tandem-Node", "cloud"),
+		"no node":              n.local().with("Tandem-Node", ""),
+		"another case of node": n.local().with("Tandem-Node", "Local"),
+	}
+	var alike string
+	for who, s := range strangers {
+		for _, path := range []string{"/peer/", "/peer/v1", "/peer/v1/hello", "/peer/v1/changes", "/peer/v1/accounts", "/peer/v1/push-tokens",
+			"/peer/v1/push-tokens/unregistered", "/peer/v1/nowhere", "/peer/v2/x", "/peer/v1/changes?secret=" + strings.ReplaceAll(peerSecret, " ", "+"),
+			"/%70eer/v1/hello", "/peer%2Fv1%2Fhello", "/peer/../peer/v1/hello"} {
+			for _, method := range []string{"GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE"} {
+				a := s.ask(method, path, `{"from": "", "to": "x", "rows": [`+entry+`]}`)
+				if a.status != 401 || a.text("code") != "not_the_peer" || alike != "" && string(a.body) != alike {
+					t.Errorf("%s: %s: %d %s", who, a.what, a.status, a.body)
+				}
+				alike = string(a.body)
+			}
+		}
+	}
+	equal(t, "rows", n.rows(), rows)
+	equal(t, "greetings", len(n.heard), 0)
+	n.local().get("/peer/v1/nowhere").refuses(404, "no_such_route")
+	n.local().ask("PUT", "/peer/v1/changes", "").refuses(405, "method_not_allowed")
+}
+
+// A node without a peer has no such door at all.
+func TestANodeWithoutAPeer(t *testing.T) {
+	n := newNode(t)
+	n.services.Peer = nil
+	n.handler = New(n.services)
+	n.local().get("/peer/v1/changes").refuses(404, "no_such_route")
+	n.anna.get("/v1/me").wants(200)
+}
+
+// What is no page is refused as a whole: nothing of it is stored, and the cursor
+// stays, so that nothing in it is passed over.
+func TestWhatIsNoPageIsNotApplied(t *testing.T) {
+	n := newNode(t)
+	rows := n.rows()
+	page := func(entries string) string { return `{"from": "", "to": "x", "rows": [` + entry + entries + `]}` }
+	for name, body := range map[string]string{
+		"HTML":                 `<!doctype html><html><body>502 Bad Gateway</body></html>`,
+		"nothing":              "",
+		"a word":               "junk",
+		"half a page":          page("")[:200],
+		"two pages":            page("") + page(""),
+		"a list":               `[]`,
+		"a number":             `7`,
+		"rows of numbers":      page(`, 7`),
+		"rows of texts":        page(`, "x"`),
+		"a row of nothing":     page(`, {}`),
+		"rows that are none":   `{"from": "", "to": "x", "rows": {}}`,
+		"a cursor of numbers":  `{"from": 1, "to": 2, "rows": []}`,
+		"an unknown table":     page(`, {"table": "users", "origin": 0, "id": 1}`),
+		"a table of the store": page(`, {"table": "sync_cursors"}`),
+		"an injected table":    page(`, {"table": "todos; DROP TABLE todos"}`),
+		"no key":               page(`, {"table": "todos", "origin": 2, "id": 1, "uid": "11111111111111111111111111111111", "owner": "a", "updated_at": 1, "updated_by": "x"}`),
+		"no uid":               page(`, {"table": "todos", "origin": 0, "id": 1, "owner": "a", "updated_at": 1, "updated_by": "x"}`),
+		"a short uid":          page(`, {"table": "todos", "origin": 0, "id": 1, "uid": "11", "owner": "a", "updated_at": 1, "updated_by": "x"}`),
+		"no stamp":             page(`, {"table": "todos", "origin": 0, "id": 1, "uid": "11111111111111111111111111111111", "owner": "a"}`),
+		"a wrong type":         page(`, {"table": "todos", "origin": 0, "id": 1, "uid": "11111111111111111111111111111111", "owner": "a", "updated_at": 1, "updated_by": "x", "content": 7}`),
+		"another row's key":    page(`, {"table": "todos", "origin": 0, "id": 7, "uid": "11111111111111111111111111111111", "owner": "a", "updated_at": 1, "updated_by": "x"}`),
+		"a fact that is none":  page(`, {"table": "facts", "kind": "fired"}`),
+		"invalid UTF-8":        page(", \"\xff\""),
+		"NUL":                  page(`, {"table": "todos", "content": "\u0000"}`),
+		"half a surrogate":     page(`, {"table": "todos", "content": "\ud800"}`),
+		"a name twice":         page(`, {"table": "todos", "table": "facts"}`),
+		"deep":                 page(`, ` + strings.Repeat(`[`, 100) + strings.Repeat(`]`, 100)),
+	} {
+		a := n.local().post("/peer/v1/changes", body)
+		if a.status != 400 || a.text("code") != "bad_page" {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+		equal(t, name+": rows", n.rows(), rows)
+		equal(t, name+": cursor", n.cursor(), "")
+	}
+	for _, path := range []string{"hello", "push-tokens", "push-tokens/unregistered"} {
+		for _, body := range []string{"<html>", "", "7", `"x"`, `{"registrations": 7, "node": 7}`} {
+			n.local().post("/peer/v1/"+path, body).refuses(400, "bad_page")
+		}
+	}
+	equal(t, "rows", n.rows(), rows)
+	equal(t, "greetings", len(n.heard), 0)
+	n.fromPeer(entry)
+	equal(t, "todos", n.count(`SELECT count(*) FROM todos`), 1)
+}
+
+func TestAPageThatIsTooLong(t *testing.T) {
+	n := newNode(t)
+	long := `{"from": "", "to": "x", "rows": [` + entry + `]` + strings.Repeat(" ", maxPage) + `}`
+	n.local().post("/peer/v1/changes", long).refuses(413, "body_too_large")
+	equal(t, "todos", n.count(`SELECT count(*) FROM todos`), 0)
+	fits := `{"from": "", "to": "x", "rows": [` + entry + `]}`
+	n.local().post("/peer/v1/changes", fits+strings.Repeat(" ", maxPage-len(fits))).wants(200)
+	equal(t, "todos", n.count(`SELECT count(*) FROM todos`), 1)
+}
+
+// S:47: a page whose answer was lost is offered again, and changes nothing.
+func TestAPageOfferedTwiceIsAppliedOnce(t *testing.T) {
+	n := newNode(t)
+	page := `{"from": "", "to": "x", "rows": [` + entry + `]}`
+	n.crash, n.broken = "sync.applied", true
+	n.local().post("/peer/v1/changes", page).refuses(500, "internal")
+	n.crash = ""
+	rows := n.rows()
+	for range 3 {
+		equal(t, "cursor", n.local().post("/peer/v1/changes", page).wants(200).text("cursor"), "x")
+		equal(t, "rows", n.rows(), rows)
+	}
+	late := n.local().post("/peer/v1/changes", `{"from": "w", "to": "v", "rows": [`+entry+`]}`).wants(200)
+	equal(t, "a page from elsewhere", late.text("cursor"), "x")
+}
+
+func TestTheNodesGreetEachOther(t *testing.T) {
+	n := newNode(t)
+	theirs := n.hello()
+	theirs.Node, theirs.Origin, theirs.Scheduler = "local", 0, "active"
+	greeting := func(h sync.Hello) string { b, _ := json.Marshal(h); return string(b) }
+	a := n.local().post("/peer/v1/hello", greeting(theirs)).wants(200)
+	equal(t, "name", a.text("node"), "cloud")
+	equal(t, "incarnation", a.text("incarnation"), n.log.Incarnation())
+	equal(t, "heard", n.heard[0], theirs)
+	for _, h := range []sync.Hello{n.hello(), {Node: "local", Origin: 1, Protocol: 1}, {Node: "other", Protocol: 1}, {Node: "local", Protocol: 2}, {}} {
+		n.local().post("/peer/v1/hello", greeting(h)).wants(200) // the caller sees for itself
+	}
+	equal(t, "greetings that count", len(n.heard), 1)
+}
+
+// The copies that the other node keeps are given whole, and to it alone.
+func TestThePeerCopiesAccountsAndTokens(t *testing.T) {
+	n := newNode(t)
+	n.anna.post("/v1/push-tokens", `{"token": "T1", "platform": "ios", "device_id": "d"}`).wants(201)
+	a := n.local().get("/peer/v1/changes?accounts=&tokens=").wants(200)
+	for _, set := range []string{"accounts", "tokens"} {
+		if a.text("sets."+set) == "" {
+			t.Errorf("a poll that holds no %s does not hear of them: %s", set, a.body)
+		}
+	}
+	accounts := n.local().get("/peer/v1/accounts").wants(200)
+	equal(t, "Cache-Control", accounts.header.Get("Cache-Control"), "no-store")
+	equal(t, "generation", accounts.text("generation"), a.text("sets.accounts"))
+	equal(t, "accounts", len(accounts.at("body.accounts").([]any)), 2)
+	tokens := n.local().get("/peer/v1/push-tokens").wants(200)
+	equal(t, "token", tokens.text("body.tokens.0.token"), "T1")
+	equal(t, "generation", tokens.text("generation"), a.text("sets.tokens"))
+	// What the other node hears of, it forwards.
+	n.wait(time.Second)
+	forwarded := strings.NewReplacer("T1", "T2").Replace(string(tokens.body[strings.Index(string(tokens.body), "[{"):]))
+	forwarded = `{"registrations": ` + strings.TrimSuffix(strings.TrimSpace(forwarded), "}}") + `}`
+	forwarded = strings.Replace(forwarded, fmt.Sprintf(`"updated_at":%d`, n.now().Add(-time.Second).UnixMilli()), fmt.Sprintf(`"updated_at":%d`, n.now().UnixMilli()), 1)
+	n.local().post("/peer/v1/push-tokens", forwarded).wants(204)
+	equal(t, "devices", n.count(`SELECT count(*) FROM push_tokens WHERE token = 'T2'`), 1)
+	n.local().post("/peer/v1/push-tokens", `{"registrations": [{"token": "T3"}]}`).refuses(400, "bad_push_tokens")
+	equal(t, "devices", n.count(`SELECT count(*) FROM push_tokens`), 1)
+	n.local().post("/peer/v1/push-tokens/unregistered", `[]`).wants(204)
+}
+
+// A todo posted here is in the next page; a cursor that is junk begins again.
+func TestThePeerReadsWhatWasPosted(t *testing.T) {
+	n := newNode(t)
+	n.anna.post("/v1/todos", `{"content": "Milch"}`).wants(201)
+	first := n.local().get("/peer/v1/changes").wants(200)
+	equal(t, "content", first.text("rows.0.content"), "Milch")
+	next := n.local().get("/peer/v1/changes?cursor=" + first.text("cursor")).wants(200)
+	equal(t, "rows", fmt.Sprint(next.at("rows")), "[]")
+	for _, junk := range []string{"junk", "a.b.c", "%00", "%ff", "9.9.9"} {
+		a := n.local().get("/peer/v1/changes?cursor=" + junk + "&wait=1h").wants(200)
+		equal(t, junk+": rows", len(a.at("rows").([]any)), 1)
+		if a.text("reset") == "" {
+			t.Errorf("%s: no reset: %s", junk, a.body)
+		}
+	}
+	for _, wait := range []string{"junk", "-1h", "0", "NaN", ""} {
+		n.local().get("/peer/v1/changes?cursor=" + first.text("cursor") + "&wait=" + wait).wants(200)
+	}
+}
+
+// A poll that is held open ends with a change, with its time, and with the node.
+func TestAPollThatIsHeldOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		defer n.db.Close()
+		defer n.userDB.Close()
+		cursor := n.local().get("/peer/v1/changes").wants(200).text("cursor")
+		poll := func() (took time.Duration, rows int) {
+			start := time.Now()
+			a := n.local().get("/peer/v1/changes?wait=50s&cursor=" + cursor).wants(200)
+			if c := a.text("cursor"); c != "" {
+				cursor = c
+			}
+			return time.Since(start), len(a.at("rows").([]any))
+		}
+		took, rows := poll()
+		equal(t, "an idle poll", fmt.Sprint(took, rows), "50s 0")
+		time.AfterFunc(7*time.Second, func() { n.anna.post("/v1/todos", `{"content": "x"}`).wants(201) })
+		took, rows = poll()
+		equal(t, "a poll with a change", fmt.Sprint(took, rows), "7s 1")
+		time.AfterFunc(3*time.Second, n.stop)
+		took, rows = poll()
+		equal(t, "a poll at the end of the node", fmt.Sprint(took, rows), "3s 0")
+	})
+}
