@@ -13,10 +13,11 @@ import (
 )
 
 // How deep JSON may be nested: a body of the API, and a page of the peer's, which
-// holds bodies.
+// holds bodies. And how many names one object may have.
 const (
 	bodyDepth = 32
 	pageDepth = 64
+	maxNames  = 200
 )
 
 // format is how huma reads and writes. What it reads has passed checkJSON.
@@ -125,7 +126,9 @@ func checkValue(d *json.Decoder, depth int) error {
 			if err != nil || !ok {
 				return errors.New("is not JSON")
 			}
-			names = append(names, name)
+			if names = append(names, name); len(names) > maxNames {
+				return errors.New("has too many fields")
+			}
 		}
 		if err := checkValue(d, depth-1); err != nil {
 			return err
@@ -134,7 +137,7 @@ func checkValue(d *json.Decoder, depth int) error {
 	if _, err := d.Token(); err != nil {
 		return errors.New("is not JSON")
 	}
-	slices.Sort(names) // a look at each pair would take minutes for a body full of names
+	slices.Sort(names)
 	if len(slices.Compact(names)) < len(names) {
 		return errors.New("names a field twice")
 	}

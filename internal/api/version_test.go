@@ -107,7 +107,7 @@ func TestAnEditThatChangesNothing(t *testing.T) {
 		made := n.anna.post(list, body).wants(201)
 		n.wait(time.Hour)
 		cursor := n.local().get("/peer/v1/changes").wants(200).text("cursor")
-		edits := []string{`{}`, `{"content": " x "}`, fmt.Sprintf(`{"content": "x", "tz": null}`)}
+		edits := []string{`{}`, `{"content": " x "}`, `{"content": "x", "tz": null}`}
 		if list == "/v1/todos" {
 			edits = []string{`{}`, `{"content": "x\n"}`, `{"due_at": "2026-05-06T08:00:00Z"}`, `{"due_at": "2026-05-06T10:00"}`, `{"due_on": null}`,
 				`{"done": true, "notes": "n", "tz": "Europe/Berlin"}`}

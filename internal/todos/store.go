@@ -169,9 +169,9 @@ var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
 func same(a, b Todo) bool {
 	return a.Content == b.Content && a.Done == b.Done && a.Notes == b.Notes &&
-		equal(sqlite.MillisPtr(a.DueAt), sqlite.MillisPtr(b.DueAt)) && equal(a.DueOn, b.DueOn) && equal(a.Zone, b.Zone)
+		alike(sqlite.MillisPtr(a.DueAt), sqlite.MillisPtr(b.DueAt)) && alike(a.DueOn, b.DueOn) && alike(a.Zone, b.Zone)
 }
 
-func equal[T comparable](a, b *T) bool {
+func alike[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
