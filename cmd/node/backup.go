@@ -84,11 +84,15 @@ func (o *options) backupAlone(ctx context.Context, data, dir string, out outside
 			err = errors.Join(err, db.Close())
 		}
 	}()
-	for _, schema := range []sqlite.Schema{sqlite.Todos, sqlite.Users} {
+	here, _, err := lookInto(data)
+	if err == nil && len(here) == 0 {
+		err = fmt.Errorf("there is nothing in %s to back up", data)
+	}
+	if err != nil {
+		return m, err
+	}
+	for _, schema := range schemas {
 		path := filepath.Join(data, schema.File())
-		if _, err := os.Stat(path); err != nil {
-			return m, fmt.Errorf("nothing to back up: %w", err)
-		}
 		db, err := sqlite.OpenReadOnly(ctx, sqlite.Options{Path: path, Schema: schema, Now: out.now})
 		if err != nil {
 			return m, err
@@ -109,8 +113,10 @@ func partial(dir string) string { return dir + ".partial" }
 // copyAll makes the backup under another name and renames it once it is whole and
 // on the disk: whatever is called DIR is a backup.
 func copyAll(ctx context.Context, dir string, out outside, m manifest, files ...*sqlite.DB) (_ manifest, err error) {
-	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return m, errBackupExists.Because(fmt.Errorf("%s", dir))
+	if _, err := os.Lstat(dir); err == nil {
+		return m, errBackupExists.Because(errors.New(dir))
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return m, err
 	}
 	aside := partial(dir)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
@@ -186,7 +192,7 @@ func (o *options) watch(dir string) (stop func()) {
 				return
 			case <-tick.C:
 				var bytes int64
-				for _, s := range []sqlite.Schema{sqlite.Todos, sqlite.Users} {
+				for _, s := range schemas {
 					if fi, err := os.Stat(filepath.Join(partial(dir), s.File())); err == nil {
 						bytes += fi.Size()
 					}

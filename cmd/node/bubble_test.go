@@ -16,6 +16,7 @@ import (
 	"tandem/internal/config"
 	"tandem/internal/sqlite"
 	"tandem/internal/standin"
+	"tandem/internal/users"
 )
 
 // bubble is two whole nodes in one process and in virtual time: real files, real
@@ -37,8 +38,7 @@ func inBubble(t *testing.T, test func(*testing.T, *bubble)) {
 	inNewBubble(t, func(t *testing.T, b *bubble) {
 		b.cloud.on()
 		b.home.on()
-		_, err := b.cloud.node.initFor(t.Context(), initRequest{demoEmail, demoPassword})
-		must(t, err)
+		b.open()
 		settle(time.Second)
 		b.login()
 		test(t, b)
@@ -79,6 +79,17 @@ func newMachine(b *bubble, dir string, n config.Node, peer config.Peer, mode con
 		}
 	}
 	return m
+}
+
+// open makes Ada's account at the cloud, with a password that is cheap to check.
+func (b *bubble) open() {
+	b.Helper()
+	accounts, err := users.NewStore(b.Context(), b.cloud.node.folder.users, users.Options{
+		Authority: true, Hasher: users.NewHasher(users.Cost{Memory: 8, Passes: 1}), OnChange: b.cloud.node.announce,
+	})
+	must(b, err)
+	_, err = accounts.Init(b.Context(), demoEmail, demoPassword)
+	must(b, err)
 }
 
 // login gives Ada new sessions: one lasts a day.

@@ -108,10 +108,12 @@ func peerUID(c *net.UnixConn) (uint32, error) {
 	return cred.Uid, nil
 }
 
-// controlAnswer is what the socket says: one of the two.
+// controlAnswer is what the socket says: a result, or a fault and what caused it,
+// since whoever may ask may know.
 type controlAnswer struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Fault  *fault.Error    `json:"fault,omitempty"`
+	Cause  string          `json:"cause,omitempty"`
 }
 
 func controlled[I, O any](do func(context.Context, I) (O, error)) http.HandlerFunc {
@@ -127,12 +129,15 @@ func controlled[I, O any](do func(context.Context, I) (O, error)) http.HandlerFu
 		}
 		if err != nil {
 			a.Fault = asFault(err)
+			if cause := a.Fault.Unwrap(); cause != nil {
+				a.Cause = cause.Error()
+			}
 		}
 		_ = json.NewEncoder(w).Encode(a) // the caller may be gone
 	}
 }
 
-// asFault keeps an operator's error whole: whoever may ask may know.
+// asFault keeps an operator's error whole.
 func asFault(err error) *fault.Error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f
@@ -168,6 +173,9 @@ func ask[O any](ctx context.Context, dir, verb string, in any) (out O, running b
 	var a controlAnswer
 	if err := json.NewDecoder(res.Body).Decode(&a); err != nil {
 		return out, true, fmt.Errorf("ask the running node: %w", err)
+	}
+	if a.Fault != nil && a.Cause != "" {
+		return out, true, a.Fault.Because(errors.New(a.Cause))
 	}
 	if a.Fault != nil {
 		return out, true, a.Fault

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -129,12 +130,18 @@ func channelNames(c config.Config) string {
 
 // examineFiles looks at the files of a folder that no node runs on, reading only.
 func examineFiles(ctx context.Context, dir string, out outside) (found []finding) {
-	for _, schema := range []sqlite.Schema{sqlite.Todos, sqlite.Users} {
-		path := filepath.Join(dir, schema.File())
-		if _, err := os.Stat(path); err != nil {
-			found = append(found, finding{"files", warn, err.Error(), "The first start makes it; if there was one, restore a backup."})
+	here, gone, err := lookInto(dir)
+	switch {
+	case err != nil:
+		found = append(found, finding{"files", fail, explain(err), ""})
+	case len(gone) > 0:
+		found = append(found, finding{"files", warn, fmt.Sprintf("%s has no databases", dir), "The first start makes them; if there were some, restore a backup."})
+	}
+	for _, schema := range schemas {
+		if !slices.Contains(here, schema.File()) {
 			continue
 		}
+		path := filepath.Join(dir, schema.File())
 		db, err := sqlite.OpenReadOnly(ctx, sqlite.Options{Path: path, Schema: schema, Now: out.now})
 		if err != nil {
 			found = append(found, finding{"files", fail, explain(err), ""})
@@ -196,7 +203,11 @@ func (n *node) examinePeer() finding {
 	s := n.client.Status()
 	switch {
 	case s.Code != "":
-		return finding{"peer", fail, fmt.Sprintf("%s: %s (%s)", s.State, s.Detail, s.Code), ""}
+		f := finding{"peer", fail, fmt.Sprintf("%s: %s (%s)", s.State, s.Detail, s.Code), ""}
+		if s.State == "offline" {
+			f.Mend = "Does it run, and does peer.url lead there?"
+		}
+		return f
 	case s.Version == "":
 		return finding{"peer", warn, "not greeted yet", "Wait a moment and look again."}
 	}

@@ -16,6 +16,9 @@ import (
 
 var errMissingFile = fault.New(fault.Internal, "database_missing", "A database file is missing beside others that are there. Restore a backup, or move the others away too.")
 
+// schemas are the databases of a node.
+var schemas = []sqlite.Schema{sqlite.Todos, sqlite.Users}
+
 // folder is a node's data folder, held by this process.
 type folder struct {
 	dir    string
@@ -46,7 +49,8 @@ func openFolder(ctx context.Context, dir string, out outside, log *slog.Logger) 
 	if f.secret, err = loadSecret(filepath.Join(dir, "node.key"), out.rand); err != nil {
 		return nil, err
 	}
-	for schema, db := range f.files() {
+	for _, schema := range schemas {
+		db := f.files()[schema]
 		o := sqlite.Options{Path: filepath.Join(dir, schema.File()), Schema: schema, Now: out.now, Rand: out.rand, Log: log}
 		if *db, err = sqlite.Open(ctx, o); err != nil {
 			return nil, err
@@ -65,20 +69,9 @@ func (f *folder) files() map[sqlite.Schema]**sqlite.DB {
 // anything is in one of them, so that a first start that is killed between two of
 // them can be had again.
 func (f *folder) complete() error {
-	var here, gone []string
-	for schema := range f.files() {
-		fi, err := os.Stat(filepath.Join(f.dir, schema.File()))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			gone = append(gone, schema.File())
-		case err != nil:
-			return err
-		case fi.Size() > 0:
-			here = append(here, schema.File())
-		}
-	}
-	if len(here) > 0 && len(gone) > 0 {
-		return errMissingFile.Because(fmt.Errorf("%s has %v and lacks %v", f.dir, here, gone))
+	_, gone, err := lookInto(f.dir)
+	if err != nil {
+		return err
 	}
 	for _, name := range gone {
 		if err := writeSynced(filepath.Join(f.dir, name), nil); err != nil {
@@ -86,6 +79,27 @@ func (f *folder) complete() error {
 		}
 	}
 	return syncDir(f.dir)
+}
+
+// lookInto returns which databases a folder has and which it lacks, or says
+// errMissingFile where only some are there. An empty file is neither: it is what a
+// first start that was killed has left.
+func lookInto(dir string) (here, gone []string, err error) {
+	for _, schema := range schemas {
+		fi, err := os.Stat(filepath.Join(dir, schema.File()))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			gone = append(gone, schema.File())
+		case err != nil:
+			return nil, nil, err
+		case fi.Size() > 0:
+			here = append(here, schema.File())
+		}
+	}
+	if len(here) > 0 && len(gone) > 0 {
+		err = errMissingFile.Because(fmt.Errorf("%s has %v and lacks %v", dir, here, gone))
+	}
+	return here, gone, err
 }
 
 // writeSynced makes a file of the node's own, and returns once it is on the disk.

@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// binary is the node as a contributor builds it to have it killed at a point.
-var binary = sync.OnceValues(func() (string, error) {
+// built is the node as a contributor builds it to have it killed at a point.
+var built = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "tandem")
 	c := exec.Command("go", "build", "-tags", "crashpoints", "-o", path, ".")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -90,7 +90,7 @@ func newPair(t *testing.T) *pair {
 // barePair is two nodes in dir that have never run.
 func barePair(t *testing.T, dir string) *pair {
 	t.Helper()
-	if _, err := binary(); err != nil {
+	if _, err := built(); err != nil {
 		t.Fatal(err)
 	}
 	w := &pair{t: t, fcm: standin.NewFCM("demo"), telegram: standin.NewTelegram("1:demo")}
@@ -150,7 +150,7 @@ func (p *process) launch(env ...string) {
 
 // command is a verb of the node, not yet run.
 func (p *process) command(args ...string) *exec.Cmd {
-	path, _ := binary() // made with the world
+	path, _ := built() // made with the world
 	c := exec.Command(path, args...)
 	c.Env = slices.Clone(p.env)
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // the test's end is the node's

@@ -180,7 +180,7 @@ func TestAFirstStartThatWasKilledCanBeHadAgain(t *testing.T) {
 
 func TestTheDemoHolds(t *testing.T) {
 	t.Parallel()
-	path, err := binary()
+	path, err := built()
 	must(t, err)
 	tmp := t.TempDir()
 	p := &process{t: t, demoNode: &demoNode{env: append(os.Environ(), "TMPDIR="+tmp)}}
