@@ -1,4 +1,4 @@
-# What a contributor runs. `make test` says what is missing; .ci/run installs it.
+# What a contributor runs. Each target says what is missing.
 export CGO_ENABLED = 0
 GO ?= go
 
@@ -11,7 +11,7 @@ test: check ## everything that must hold before a change lands
 	$(GO) test -timeout 12m ./...
 	cd bench && $(GO) vet ./... && $(GO) test -timeout 5m ./...
 
-check: ## format, vet, staticcheck, pinned libraries
+check: ## format, vet, staticcheck
 	@command -v $(GO) >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or from go.dev"; exit 1; }
 	@unformatted=$$(gofmt -l cmd internal bench); [ -z "$$unformatted" ] || { echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
