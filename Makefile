@@ -9,7 +9,7 @@ build: ## the binary, as tandem
 
 test: check ## everything that must hold before a change lands
 	$(GO) test -timeout 12m ./...
-	cd bench && $(GO) vet ./... && $(GO) test -timeout 5m ./...
+	cd bench && $(GO) vet . && $(GO) test -timeout 5m .
 
 check: ## format, vet, staticcheck
 	@command -v $(GO) >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or from go.dev"; exit 1; }
