@@ -83,9 +83,6 @@ func next(rule when.Rule, after time.Time, n int) (nextAnswer, error) {
 		return nextAnswer{}, err
 	}
 	a := nextAnswer{Fires: []nextFire{}, Warnings: s.Warnings()}
-	if a.Warnings == nil {
-		a.Warnings = []when.Warning{}
-	}
 	for len(a.Fires) < n {
 		o, ok := s.Next(after)
 		if !ok {

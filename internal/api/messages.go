@@ -43,9 +43,6 @@ func (a *api) showMessage(m scheduler.Message) messageBody {
 		CronExpr: m.CronExpr, RRule: m.RRule, Zone: m.EffectiveZone(), Enabled: m.Enabled, From: showTime(m.EffectiveFrom),
 		Next: []fireTime{}, Warnings: m.Warnings(),
 	}
-	if b.Warnings == nil {
-		b.Warnings = []when.Warning{}
-	}
 	if f := m.Problem(); f != nil {
 		b.Problem = &messageFault{f.Code, f.Detail}
 	}
@@ -80,17 +77,9 @@ func (a *api) addMessage(ctx context.Context, in *newMessageInput) (*createdOutp
 			return made[messageBody]{}, err
 		}
 		body := a.showMessage(m)
-		body.Warnings = noticed(warnings)
+		body.Warnings = warnings
 		return made[messageBody]{"/v1/scheduled-messages/" + body.Ref, etag(m.Head), body}, nil
 	})
-}
-
-// noticed is a list that is empty rather than null.
-func noticed(w []when.Warning) []when.Warning {
-	if w == nil {
-		return []when.Warning{}
-	}
-	return w
 }
 
 func (a *api) getMessage(ctx context.Context, in *GetInput) (*rowOutput[messageBody], error) {
@@ -142,7 +131,7 @@ func (a *api) changeMessage(ctx context.Context, in *changeMessageInput) (*rowOu
 		return nil, err
 	}
 	out := &rowOutput[messageBody]{etag(m.Head), a.showMessage(m)}
-	out.Body.Warnings = noticed(warnings)
+	out.Body.Warnings = warnings
 	return out, nil
 }
 

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,8 +24,6 @@ var ErrNotFound = fault.New(fault.NotFound, "scheduled_message_not_found", "Ther
 
 // errInvalid is what each refusal of a content starts from.
 var errInvalid = fault.New(fault.Invalid, "scheduled_message_invalid", "The reminder was not saved: something in it is not right.")
-
-var errPast = fault.New(fault.Invalid, "trigger_at_past", "That time has passed. Give one that is still to come.")
 
 // Draft is what a message is made of: a content, and one of TriggerAt, CronExpr and
 // RRule. TriggerAt is RFC 3339 with an offset, or a local time that is read in
@@ -89,7 +88,7 @@ func (c Change) apply(m *Message, now time.Time) ([]when.Warning, error) {
 		}
 		m.EffectiveFrom = &now
 	}
-	return append(warnings, m.Warnings()...), nil
+	return append(append([]when.Warning{}, warnings...), m.Warnings()...), nil
 }
 
 func checkContent(s string) error {
@@ -151,7 +150,7 @@ func (m *Message) setTrigger(given string) ([]when.Warning, error) {
 	}
 	zone := m.chosenZone()
 	at, warnings, err := when.Instant(given, zone)
-	if zone == "" && fault.From(err).Code == "unknown_zone" { // no offset, and nobody to ask
+	if zone == "" && errors.Is(err, when.ErrUnknownZone) { // no offset, and nobody to ask
 		at, warnings, err = when.Instant(given, utc)
 		warnings = append(warnings, noZone)
 	}
@@ -171,8 +170,8 @@ func (m Message) check(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if m.TriggerAt != nil && !m.TriggerAt.After(now) {
-		return errPast.In("trigger_at", "is in the past")
+	if err := s.Check(now, shortest); !errors.Is(err, when.ErrPast) {
+		return err
 	}
-	return s.Check(now, shortest)
+	return when.ErrPast.In("trigger_at", "is in the past")
 }

@@ -130,6 +130,9 @@ func TestATimeIsReadWhereItsOwnerLives(t *testing.T) {
 			n.homes[anna] = c.home
 			c.d.Content = "x"
 			m, warnings, err := n.tryAdd(c.d)
+			if warnings == nil || m.Warnings() == nil {
+				t.Error("the list is null rather than empty")
+			}
 			n.must(err)
 			equal(t, showTime(m.NextFireAt), c.next)
 			equal(t, m.EffectiveZone(), c.zone)

@@ -71,7 +71,7 @@ func (m Message) Problem() *fault.Error {
 	s, err := m.plan()
 	if err == nil && m.TriggerAt == nil {
 		if _, ever := s.Next(time.Unix(0, 0)); !ever {
-			err = fault.New(fault.Invalid, "schedule_never_fires", "This rule has no date that ever comes.")
+			err = when.ErrNeverFires
 		}
 	}
 	if err == nil {
@@ -80,15 +80,16 @@ func (m Message) Problem() *fault.Error {
 	return fault.From(err)
 }
 
-// Warnings tell what the schedule does that its maker may not expect.
+// Warnings tell what the schedule does that its maker may not expect. None is an
+// empty list, and never nil.
 func (m Message) Warnings() []when.Warning {
 	s, err := m.plan()
 	if err != nil {
-		return nil
+		return []when.Warning{}
 	}
 	warnings := s.Warnings()
 	if m.TriggerAt == nil && m.chosenZone() == "" {
-		warnings = append(warnings[:len(warnings):len(warnings)], noZone)
+		warnings = append(warnings, noZone)
 	}
 	return warnings
 }

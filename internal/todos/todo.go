@@ -140,7 +140,7 @@ func (c Change) applyDue(t *Todo, zone string) (warnings []when.Warning, err err
 		t.DueAt = nil
 	}
 	if day := text(c.DueOn); day != "" {
-		if _, err := when.Date(day); err != nil {
+		if err := when.CheckDate(day); err != nil {
 			return nil, about("due_on", err)
 		}
 		t.DueOn = &day

@@ -13,18 +13,24 @@ const (
 	checkedSpan  = 5 * 366 * day
 )
 
+// The faults of a schedule that was understood and will not ring.
+var (
+	ErrPast       = fault.New(fault.Invalid, "trigger_at_past", "That time has passed. Give one that is still to come.")
+	ErrNeverFires = fault.New(fault.Invalid, "schedule_never_fires", "This rule has no date that ever comes. Check its day, its month and its end.")
+)
+
 // Check is the policy apart from the grammar: the schedule must ring after now
-// (schedule_never_fires), and never sooner than every after it rang
-// (schedule_too_frequent). Intervals are measured on the wall clock, so that a
-// clock change makes no good schedule bad.
+// (ErrPast for an instant, ErrNeverFires for a rule), and never sooner than every
+// after it rang (schedule_too_frequent). Intervals are measured on the wall clock,
+// so that a clock change makes no good schedule bad.
 func (s Schedule) Check(now time.Time, every time.Duration) error {
-	if _, ok := s.Next(now); !ok {
-		if s.walls == nil {
-			return fault.New(fault.Invalid, "schedule_never_fires", "That time has passed. Give one that is still to come.")
-		}
-		return fault.New(fault.Invalid, "schedule_never_fires", "This rule has no date that ever comes. Check its day, its month and its end.")
-	}
-	if s.walls == nil {
+	_, ok := s.Next(now)
+	switch {
+	case !ok && s.walls == nil:
+		return ErrPast
+	case !ok:
+		return ErrNeverFires
+	case s.walls == nil:
 		return nil
 	}
 	from := wallOf(now.In(s.loc))

@@ -1,7 +1,7 @@
 package when
 
 import (
-	"strings"
+	"errors"
 	"testing"
 	"time"
 
@@ -70,6 +70,7 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	err = parse(t, Rule{RRule: "FREQ=SECONDLY;INTERVAL=90", Zone: "UTC"}).Check(now, assistant)
 	equal(t, fault.From(err).Detail, "This rings again after 90 seconds; the shortest interval allowed here is 5 minutes.")
 	err = parse(t, Rule{At: now}).Check(now, people)
-	refused(t, err, "schedule_never_fires")
-	equal(t, strings.Contains(fault.From(err).Detail, "passed"), true)
+	equal(t, errors.Is(err, ErrPast), true)
+	err = parse(t, Rule{Cron: "0 9 30 2 *", Zone: "UTC"}).Check(now, people)
+	equal(t, errors.Is(err, ErrNeverFires), true)
 }

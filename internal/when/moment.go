@@ -84,42 +84,14 @@ func timeFault() *fault.Error {
 // within reports whether t lies in the years that are kept, 1970 to 9999.
 func within(t time.Time) bool { return 0 <= t.Unix() && t.Unix() <= latest }
 
-// Date checks a day of the calendar, YYYY-MM-DD from 1970 to 9999, and returns it
-// as it is: a day is a text, the same in every zone, and never an instant. Its
-// fault is invalid_date.
-func Date(text string) (string, error) {
-	if _, err := readDate(text); err != nil {
-		return "", err
-	}
-	return text, nil
-}
-
-func readDate(text string) (wall, error) {
+// CheckDate checks a day of the calendar, YYYY-MM-DD from 1970 to 9999: a text, the
+// same in every zone, and never an instant. Its fault is invalid_date.
+func CheckDate(text string) error {
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil || len(text) != len(time.DateOnly) || !within(t) {
-		return 0, fault.New(fault.Invalid, "invalid_date", "Write a day of the calendar between 1970 and 9999, such as 2026-03-29.").Because(err)
+		return fault.New(fault.Invalid, "invalid_date", "Write a day of the calendar between 1970 and 9999, such as 2026-03-29.").Because(err)
 	}
-	return wall(t.Unix()), nil
-}
-
-// StartOfDay returns the first instant, UTC, at which it is that day in loc: not
-// always midnight, for some zones change their clocks then. A day that a zone left
-// out starts where the next one does.
-func StartOfDay(date string, loc *time.Location) (time.Time, error) {
-	w, err := readDate(date)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return time.Unix(dawn(w, loc), 0).UTC(), nil
-}
-
-// dawn returns the first instant of the day that begins at midnight.
-func dawn(midnight wall, loc *time.Location) int64 {
-	at, how := resolve(midnight, loc)
-	if how == shownNever { // it begins with the first time shown after the gap
-		return stretchAt(loc, at).start
-	}
-	return at
+	return nil
 }
 
 // Format writes t for machines: UTC with a Z, whole milliseconds, and a fraction

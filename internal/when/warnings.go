@@ -14,8 +14,8 @@ type Warning struct {
 }
 
 // Warnings returns what is odd about a rule that is accepted all the same:
-// skips_short_months, day_or_weekday.
-func (s Schedule) Warnings() []Warning { return s.warnings }
+// skips_short_months, day_or_weekday. None is an empty list, and never nil.
+func (s Schedule) Warnings() []Warning { return append([]Warning{}, s.warnings...) }
 
 func cronWarnings(c crontab, dayField string) []Warning {
 	var found []Warning

@@ -17,19 +17,21 @@ var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$`)
 // small.
 var zones sync.Map
 
-// Zone returns the zone of an IANA name such as Europe/Berlin, or the fault
-// unknown_zone. It never means the zone of the machine, and never guesses UTC.
+// ErrUnknownZone is returned for what names no zone, an empty name included.
+var ErrUnknownZone = fault.New(fault.Invalid, "unknown_zone", "Give an IANA zone such as Europe/Berlin or America/New_York.")
+
+// Zone returns the zone of an IANA name such as Europe/Berlin, or ErrUnknownZone.
+// It never means the zone of the machine, and never guesses UTC.
 func Zone(name string) (*time.Location, error) {
 	if loc, ok := zones.Load(name); ok {
 		return loc.(*time.Location), nil
 	}
-	unknown := fault.New(fault.Invalid, "unknown_zone", "Give an IANA zone such as Europe/Berlin or America/New_York.")
 	if name == "Local" || name == "Factory" || !zoneName.MatchString(name) {
-		return nil, unknown
+		return nil, ErrUnknownZone
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, unknown.Because(err)
+		return nil, ErrUnknownZone.Because(err)
 	}
 	zones.Store(name, loc)
 	return loc, nil

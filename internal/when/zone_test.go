@@ -57,8 +57,7 @@ func answers(t testing.TB) string {
 	for _, text := range []string{"2026-03-08T02:30", "2026-10-25T02:30", "2026-05-06T10:00", "2026-05-06T10:00:00Z", "2026-05-06T10:00:00+02:00"} {
 		for _, name := range someZones {
 			m, ws, err := Instant(text, name)
-			day, dayErr := StartOfDay(text[:10], zone(t, name))
-			fmt.Fprintln(&out, m, ws, err, Format(day), dayErr)
+			fmt.Fprintln(&out, m, ws, err)
 		}
 	}
 	return out.String()
