@@ -67,7 +67,7 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 		return nil, err
 	}
 	n.scheduler = scheduler.New(f.todos, n.messages, n.outbox, scheduler.Options{
-		Mode: scheduler.Mode(c.Scheduler.Mode), Disabled: n.users.Disabled, Crash: out.crash, Log: log,
+		Active: c.Scheduler.Mode == config.Active, Disabled: n.users.Disabled, Crash: out.crash, Log: log,
 	})
 	n.loops = append(n.loops, n.scheduler.Loop(), loop.New("upkeep", time.Hour, log, n.upkeep))
 	if c.Peer.URL != "" {

@@ -138,7 +138,7 @@ func notes(earlier int) []string {
 // of the zone have moved it, or it has rung, or a newer one has.
 func (s *Scheduler) missTx(tx *sqlite.Tx, m Message, schedule when.Schedule) error {
 	o, ok := schedule.Next(m.NextFireAt.Add(-time.Second))
-	if !ok || o.At.After(tx.Now.Add(-kept)) {
+	if !ok || o.At.After(tx.Now.Add(-oldest)) {
 		return nil
 	}
 	rung, err := rungTx(tx, m.fireID(o))

@@ -105,7 +105,7 @@ func TestTheLoopRingsOnThroughFailures(t *testing.T) {
 }
 
 func TestAStartDerivesAnewWhatAnotherBuildDerived(t *testing.T) {
-	for _, mode := range []Mode{Active, Standby} {
+	for _, idle := range []bool{false, true} {
 		n := newNode(t, noon)
 		m := n.add(Draft{Content: "x", TriggerAt: "2026-05-06T13:00:00Z"})
 		off := n.add(Draft{Content: "off", TriggerAt: "2026-05-06T13:00:00Z", Disabled: true})
@@ -125,7 +125,7 @@ func TestAStartDerivesAnewWhatAnotherBuildDerived(t *testing.T) {
 			}))
 		}
 		forget()
-		n.mode = mode
+		n.idle = idle
 		n.restart()
 		n.must(n.round())
 		n.next(m, "2026-05-06T13:00:00Z")

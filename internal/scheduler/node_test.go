@@ -31,7 +31,7 @@ type node struct {
 	name   string
 	origin int64
 	path   string
-	mode   Mode
+	idle   bool // is not active
 	banned []string
 	homes  map[string]string                   // where owners live
 	crash  string                              // the point at which the process dies
@@ -51,7 +51,7 @@ type node struct {
 func newNode(t testing.TB, at string) *node { return newPeer(t, "local", 0, at) }
 
 func newPeer(t testing.TB, name string, origin int64, at string) *node {
-	n := &node{TB: t, name: name, origin: origin, mode: Active, homes: map[string]string{}, wall: instant(t, at),
+	n := &node{TB: t, name: name, origin: origin, homes: map[string]string{}, wall: instant(t, at),
 		path: filepath.Join(t.TempDir(), name+".db")}
 	if err := os.WriteFile(n.path, blank(), 0o600); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func (n *node) start() {
 	n.log, err = sync.NewLog(ctx, n.db, sync.Options{Node: n.name, Origin: n.origin, Tables: []*sync.Table{table.Table()}, Facts: table.Facts})
 	n.must(err)
 	n.store = NewStore(n.db, n.log, table)
-	n.scheduler = New(n.db, n.store, n, Options{Mode: n.mode, Disabled: func() []string { return n.banned }, Crash: n.die, Log: slog.New(slog.DiscardHandler)})
+	n.scheduler = New(n.db, n.store, n, Options{Active: !n.idle, Disabled: func() []string { return n.banned }, Crash: n.die, Log: slog.New(slog.DiscardHandler)})
 }
 
 // restart stops the node, as a crash does as well as a stop, and starts it again.

@@ -20,16 +20,6 @@ import (
 	"tandem/internal/sync"
 )
 
-// Mode is the part a node plays in ringing.
-type Mode string
-
-// The modes. Whatever its mode, a node keeps what would ring next.
-const (
-	Active  Mode = "active"  // rings
-	Standby Mode = "standby" // rings nothing while the other node does
-	Off     Mode = "off"     // never rings
-)
-
 const (
 	// longest is the longest sleep. Timers stand still while a machine is suspended,
 	// so this bounds how late it rings after it wakes.
@@ -46,7 +36,7 @@ type outbox interface {
 
 // Options say how the scheduler behaves.
 type Options struct {
-	Mode     Mode
+	Active   bool               // false: rings nothing, and yet keeps what would ring next
 	Disabled func() []string    // owners whose reminders are paused, from memory
 	Crash    func(point string) // where set, called at scheduler.due (nothing written) and scheduler.fired (committed)
 	Log      *slog.Logger
@@ -72,7 +62,7 @@ func New(db *sqlite.DB, store *Store, out outbox, o Options) *Scheduler {
 	}
 	s := &Scheduler{db: db, store: store, outbox: out, o: o, log: o.Log}
 	s.loop = loop.New("scheduler", longest, o.Log, s.round)
-	store.table.onChange(s.loop.Wake)
+	store.table.wake = s.loop.Wake
 	return s
 }
 
@@ -98,7 +88,7 @@ func (s *Scheduler) round(ctx context.Context) error {
 		}
 		s.fresh = true
 	}
-	if s.o.Mode != Active {
+	if !s.o.Active {
 		return nil
 	}
 	next, some, err := s.next(ctx)
@@ -123,7 +113,7 @@ func (s *Scheduler) wakeIn(d time.Duration) {
 // the end of an index, however many messages there are. A message that cannot be
 // rung does not keep the others waiting; it is tried again in the next round.
 func (s *Scheduler) Tick(ctx context.Context) error {
-	if s.o.Mode != Active {
+	if !s.o.Active {
 		return nil
 	}
 	next, some, err := s.next(ctx)

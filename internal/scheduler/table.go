@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"encoding/json"
-	gosync "sync"
 	"time"
 
 	"tandem/internal/sqlite"
@@ -10,9 +9,9 @@ import (
 	"tandem/internal/when"
 )
 
-// kept is how long facts are kept. An occurrence older than that never rings: the
-// fact that it rang already may be gone.
-const kept = 90 * 24 * time.Hour
+// oldest is the age of the oldest occurrence that still rings. One that is found
+// later than that is told of as missed.
+const oldest = 90 * 24 * time.Hour
 
 // What the facts of this package are called.
 const (
@@ -25,15 +24,13 @@ const (
 // one of them: an edit here, a page from the peer, or a ringing.
 type Table struct {
 	zone func(tx *sqlite.Tx, owner string) (string, error)
-
-	mu    gosync.Mutex
-	wakes []func()
+	wake func() // runs after each commit that changed when something rings; set before the node runs
 }
 
 // NewTable returns the derivation. Zone is where an owner lives, an IANA name, or
 // empty where nobody knows.
 func NewTable(zone func(tx *sqlite.Tx, owner string) (string, error)) *Table {
-	return &Table{zone: zone}
+	return &Table{zone: zone, wake: func() {}}
 }
 
 // Table describes the scheduled messages to replication.
@@ -136,7 +133,7 @@ func nextTx(tx *sqlite.Tx, m Message) (*time.Time, error) {
 // have: a wrong clock may have rung what was still to come, and whoever moves west
 // sees the same hour on the wall again.
 func firstTx(tx *sqlite.Tx, m Message, s when.Schedule) (when.Occurrence, bool, error) {
-	after := tx.Millis() - kept.Milliseconds()
+	after := tx.Millis() - oldest.Milliseconds()
 	if m.EffectiveFrom != nil {
 		after = max(after, m.EffectiveFrom.UnixMilli())
 	} else {
@@ -171,22 +168,6 @@ func rungTx(tx *sqlite.Tx, fireID string) (bool, error) {
 	rung, _, err := sqlite.One(tx, sqlite.Value[bool], `
 		SELECT EXISTS (SELECT 1 FROM facts WHERE subject = ? AND kind = 'fired')`, fireID)
 	return rung, err
-}
-
-// onChange has f called after each commit that changed when something rings.
-func (t *Table) onChange(f func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.wakes = append(t.wakes, f)
-}
-
-func (t *Table) wake() {
-	t.mu.Lock()
-	wakes := t.wakes
-	t.mu.Unlock()
-	for _, f := range wakes {
-		f()
-	}
 }
 
 // homes looks up where owners live, each once in a transaction.
