@@ -122,8 +122,10 @@ func copyAll(ctx context.Context, dir string, out outside, m manifest, files ...
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return m, err
 	}
-	if err := os.Mkdir(aside, 0o700); err != nil {
-		return m, fmt.Errorf("%w; is another backup to %s under way? If not, remove it", err, dir)
+	if err := os.Mkdir(aside, 0o700); errors.Is(err, fs.ErrExist) {
+		return m, fmt.Errorf("%w; is another backup to %s under way? If not, remove %s", err, dir, aside)
+	} else if err != nil {
+		return m, err
 	}
 	defer func() {
 		if err != nil {
@@ -143,10 +145,13 @@ func copyAll(ctx context.Context, dir string, out outside, m manifest, files ...
 	if err := writeManifest(filepath.Join(aside, "backup.json"), m); err != nil {
 		return m, err
 	}
-	if err := errors.Join(syncDir(aside), os.Rename(aside, dir), syncDir(filepath.Dir(dir))); err != nil {
+	if err := syncDir(aside); err != nil {
 		return m, err
 	}
-	return m, nil
+	if err := os.Rename(aside, dir); err != nil {
+		return m, err
+	}
+	return m, syncDir(filepath.Dir(dir))
 }
 
 func writeManifest(path string, m manifest) error {

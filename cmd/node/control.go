@@ -34,10 +34,14 @@ func (n *node) control(dir string) (stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /init", controlled(n.initFor))
 	mux.HandleFunc("POST /backup", controlled(n.backupFor))
+	mux.HandleFunc("POST /user", controlled(n.userFor))
 	mux.HandleFunc("POST /doctor", controlled(n.doctorFor))
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = srv.Serve(operatorsOnly{l, n.logger}) }()
 	return func() {
+		grace, cancel := context.WithTimeout(context.Background(), drain)
+		defer cancel()
+		_ = srv.Shutdown(grace) // what is asked is answered, while the files are open
 		_ = srv.Close()
 		_ = os.Remove(filepath.Join(dir, socketName))
 	}, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tandem/internal/config"
+	"tandem/internal/push"
 	"tandem/internal/sqlite"
 )
 
@@ -172,7 +173,11 @@ func (n *node) doctorFor(ctx context.Context, _ struct{}) ([]finding, error) {
 		return nil, err
 	}
 	for _, d := range dead {
-		found = append(found, finding{"delivery", warn, fmt.Sprintf("fire %s reached nobody: %s", d.FireID, d.Reason), "GET /v1/fires/{id} tells each attempt."})
+		what := "fire %s reached nobody: %s"
+		if d.State == push.Unknown {
+			what = "nobody knows whether fire %s reached anybody: %s"
+		}
+		found = append(found, finding{"delivery", warn, fmt.Sprintf(what, d.FireID, d.Reason), "GET /v1/fires/{id} tells each attempt."})
 	}
 	if len(dead) == 0 {
 		found = append(found, finding{"delivery", fine, "every reminder that rang has reached somebody, or still tries", ""})

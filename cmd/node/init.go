@@ -13,7 +13,7 @@ import (
 
 type initRequest struct{ Email, Password string }
 
-type initAnswer struct{ ID, Email string }
+type initAnswer struct{ Email string }
 
 func initCommand(o *options) *cobra.Command {
 	var email string
@@ -30,7 +30,11 @@ origin 1, or the only one. The other node has the accounts from there.`,
 			if err != nil {
 				return err
 			}
-			return o.init(c.Context(), world(), initRequest{email, password})
+			a, err := operate(c.Context(), o, "init", initRequest{email, password}, (*node).initFor)
+			if err == nil {
+				fmt.Fprintf(o.out, "%s is the first admin.\n", a.Email)
+			}
+			return err
 		},
 	}
 	c.Flags().StringVar(&email, "email", "", "the admin's e-mail `address`")
@@ -51,36 +55,10 @@ func (o *options) password(stdin bool) (string, error) {
 	return strings.TrimRight(line, "\r\n"), nil
 }
 
-func (o *options) init(ctx context.Context, out outside, in initRequest) (err error) {
-	c, err := o.load()
-	if err != nil {
-		return err
-	}
-	a, running, err := ask[initAnswer](ctx, c.Node.Data, "init", in)
-	if err != nil {
-		return err
-	}
-	if !running {
-		f, err := openFolder(ctx, c.Node.Data, out, o.logger())
-		if err != nil {
-			return err
-		}
-		n, err := newNode(ctx, c, f, out, o.logger())
-		if err == nil {
-			a, err = n.initFor(ctx, in)
-		}
-		if err = errors.Join(err, f.close()); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(o.out, "%s is the first admin of %s.\n", a.Email, c.Node.Name)
-	return nil
-}
-
 func (n *node) initFor(ctx context.Context, in initRequest) (initAnswer, error) {
 	a, err := n.users.Init(ctx, in.Email, in.Password)
 	if err != nil {
 		return initAnswer{}, err
 	}
-	return initAnswer{a.ID, a.Email}, nil
+	return initAnswer{a.Email}, nil
 }

@@ -15,7 +15,7 @@ func TestInitMakesOneAdminAndNoSecond(t *testing.T) {
 			t.Parallel()
 			w := barePair(t, t.TempDir())
 			w.cloud.env = append(w.cloud.env, "TANDEM_PEER_NAME=home")
-			verb(t, w.cloud.env, in, "init", "--email", " Ada@Example.org", "--password-stdin").exits(t, exitOK, "ada@example.org is the first admin of cloud")
+			verb(t, w.cloud.env, in, "init", "--email", " Ada@Example.org", "--password-stdin").exits(t, exitOK, "ada@example.org is the first admin")
 			second := verb(t, w.cloud.env, in, "init", "--email", "eve@example.org", "--password-stdin")
 			second.exits(t, exitFailed, "has accounts already")
 			w.cloud.start()
@@ -30,7 +30,7 @@ func TestInitAsksTheNodeThatRuns(t *testing.T) {
 	w := barePair(t, t.TempDir())
 	w.cloud.start()
 	asked := verb(t, w.cloud.env, adasPassword, "init", "--email", demoEmail) // asks at the terminal
-	asked.exits(t, exitOK, demoEmail+" is the first admin of cloud")
+	asked.exits(t, exitOK, demoEmail+" is the first admin")
 	if !strings.Contains(asked.err, "Password (8 to 256 characters") {
 		t.Errorf("it asks %q", asked.err)
 	}

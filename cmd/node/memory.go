@@ -1,8 +1,9 @@
 package main
 
 import (
-	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 )
 
 // A node is a small tenant of a machine at home. Its own heap is a few megabytes,
@@ -15,12 +16,15 @@ const (
 	memoryLimit = 48 << 20 // bytes
 )
 
-// boundMemory sets both unless the operator has, by Go's own variables.
-func boundMemory() {
-	if os.Getenv("GOGC") == "" {
+// boundMemory sets both, unless the operator has by Go's own variables.
+func boundMemory(env []string) {
+	set := func(name string) bool {
+		return slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+	}
+	if !set("GOGC") {
 		debug.SetGCPercent(gcPercent)
 	}
-	if os.Getenv("GOMEMLIMIT") == "" {
+	if !set("GOMEMLIMIT") {
 		debug.SetMemoryLimit(memoryLimit)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -12,28 +13,32 @@ type outside struct {
 	now      func() time.Time
 	rand     io.Reader
 	peer     http.RoundTripper  // to the other node
-	fcm      http.RoundTripper  // to Google; nil: the library's own
+	fcm      http.RoundTripper  // to Google
 	telegram http.RoundTripper  // to Telegram
 	crash    func(point string) // called at each crash point
 }
 
 // world is the real outside.
 func world() outside {
-	return outside{now: time.Now, rand: rand.Reader, peer: peerTransport(), telegram: plainTransport(), crash: crashPoints()}
+	t := transport()
+	return outside{now: time.Now, rand: rand.Reader, peer: t, fcm: t, telegram: t, crash: crashPoints()}
 }
 
-// peerTransport keeps its own connections to the peer: a long poll holds one, a
-// page another, and the greeting must not wait behind either.
-func peerTransport() http.RoundTripper {
-	t := plainTransport()
-	t.MaxIdleConnsPerHost = 8
-	t.ResponseHeaderTimeout = 75 * time.Second
-	return t
-}
-
-func plainTransport() *http.Transport {
+// transport is how a node reaches others. A node at home changes networks and
+// sleeps: a ping finds the connection that died meanwhile, long before a call on
+// it would give up.
+func transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.TLSHandshakeTimeout = 10 * time.Second
-	t.IdleConnTimeout = 90 * time.Second
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}
+	t.Proxy = proxy
 	return t
+}
+
+// proxy is the environment's for https. A plain call goes to this machine or into
+// a network that encrypts by itself, and carries its secret to nobody between.
+func proxy(r *http.Request) (*url.URL, error) {
+	if r.URL.Scheme == "http" {
+		return nil, nil
+	}
+	return http.ProxyFromEnvironment(r)
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,7 +54,34 @@ func (n *node) serveOn(srv *http.Server, l net.Listener) error {
 	if t := n.HTTP.TLS; t.On() {
 		return srv.ServeTLS(l, t.Cert, t.Key)
 	}
-	return srv.Serve(l)
+	return srv.Serve(knownOnly{l, slices.Concat(n.HTTP.TrustedProxies, n.Peer.AllowPlainOn)})
+}
+
+// knownOnly accepts plain connections from this machine, from the proxies that end
+// TLS in front of the node, and from networks that encrypt by themselves. Whoever
+// else finds the port would send a password in the open, and is hung up on.
+type knownOnly struct {
+	net.Listener
+	from []netip.Prefix
+}
+
+func (k knownOnly) Accept() (net.Conn, error) {
+	for {
+		c, err := k.Listener.Accept()
+		if err != nil || k.knows(c.RemoteAddr()) {
+			return c, err
+		}
+		_ = c.Close()
+	}
+}
+
+func (k knownOnly) knows(a net.Addr) bool {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return false
+	}
+	ip := at.Addr().Unmap().WithZone("")
+	return ip.IsLoopback() || slices.ContainsFunc(k.from, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // runLoops runs all that a node does by itself until ctx ends.

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"tandem/internal/config"
 	"tandem/internal/fault"
 )
 
@@ -32,6 +34,7 @@ func (o *options) serve(ctx context.Context, out outside) (err error) {
 	if err != nil {
 		return err
 	}
+	boundMemory(o.env)
 	log := o.logger()
 	f, err := openFolder(ctx, c.Node.Data, out, log)
 	if err != nil {
@@ -44,18 +47,17 @@ func (o *options) serve(ctx context.Context, out outside) (err error) {
 	}
 	l, err := net.Listen("tcp", c.HTTP.Listen)
 	if err != nil {
-		return fmt.Errorf("%w\nIs another program using %s? Choose another http.listen", err, c.HTTP.Listen)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("%w\nAnother program uses %s: end it, or choose another http.listen", err, c.HTTP.Listen)
+		}
+		return err
 	}
 	stop, err := n.control(f.dir)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	defer stop()
-	scheme := "http"
-	if c.HTTP.TLS.On() {
-		scheme = "https"
-	}
-	fmt.Fprintf(o.out, "%s is ready at %s://%s\n", c.Node.Name, scheme, l.Addr())
+	fmt.Fprintf(o.out, "%s is ready at %s\n", c.Node.Name, address(c.HTTP, l))
 	if err := n.hint(ctx, o); err != nil {
 		return err
 	}
@@ -63,6 +65,17 @@ func (o *options) serve(ctx context.Context, out outside) (err error) {
 	err = n.run(ctx, l)
 	log.Info("stopped", "node", c.Node.Name, "after", time.Since(started).Round(time.Second))
 	return err
+}
+
+// address is where people reach the node.
+func address(c config.HTTP, l net.Listener) string {
+	switch {
+	case c.PublicURL != "":
+		return fmt.Sprintf("%s (%s)", c.PublicURL, l.Addr())
+	case c.TLS.On():
+		return "https://" + l.Addr().String()
+	}
+	return "http://" + l.Addr().String()
 }
 
 // hint tells a newcomer what comes first.

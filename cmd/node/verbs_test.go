@@ -72,7 +72,7 @@ const adasPassword = demoPassword + "\n"
 func inhabited(t testing.TB) (env []string, data string) {
 	t.Helper()
 	env, data = alone(t)
-	verb(t, env, adasPassword, "init", "--email", demoEmail, "--password-stdin").exits(t, exitOK, demoEmail+" is the first admin of alone")
+	verb(t, env, adasPassword, "init", "--email", demoEmail, "--password-stdin").exits(t, exitOK, demoEmail+" is the first admin")
 	return env, data
 }
 

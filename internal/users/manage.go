@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	errInitialised = fault.New(fault.Conflict, "already_initialised", "This node has accounts already. An admin can invite more people.")
+	errInitialised = fault.New(fault.Conflict, "already_initialised", "This node has accounts already; init makes the first one only.")
 	errNoUser      = fault.New(fault.NotFound, "user_not_found", "There is no such account.")
 )
 

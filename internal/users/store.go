@@ -54,9 +54,15 @@ func NewStore(ctx context.Context, db *sqlite.DB, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Find returns the account of that id, and whether there is one.
-func (s *Store) Find(ctx context.Context, id string) (account Account, found bool, err error) {
-	return s.find(ctx, `SELECT `+accountColumns+` FROM users WHERE id = ?`, id)
+// Find returns the account of an address as people type it; user_not_found where
+// there is none.
+func (s *Store) Find(ctx context.Context, typed string) (Account, error) {
+	email, _ := normalEmail(typed)
+	a, found, err := s.find(ctx, `SELECT `+accountColumns+` FROM users WHERE email = ?`, email)
+	if err == nil && !found {
+		err = errNoUser
+	}
+	return a, err
 }
 
 // FirstAdmin returns the oldest account that is an admin: the one the configured chat
