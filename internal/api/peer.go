@@ -144,11 +144,11 @@ func (r peerRoutes) forwarded(c echo.Context) error {
 }
 
 func (r peerRoutes) unregistered(c echo.Context) error {
-	var dead []push.Dead
-	if err := take(c, &dead); err != nil {
+	var lapsed []push.Lapsed
+	if err := take(c, &lapsed); err != nil {
 		return err
 	}
-	if err := r.Tokens.Unregistered(c.Request().Context(), dead); err != nil {
+	if err := r.Tokens.Unregistered(c.Request().Context(), lapsed); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

@@ -228,7 +228,7 @@ func TestThreePhonesFareEachOnTheirOwn(t *testing.T) { // R:C3
 	if f := fail(t, c, second, notice); f.Verdict != push.Retry {
 		t.Errorf("%+v", f)
 	}
-	if f := fail(t, c, third, notice); f.Verdict != push.Unreachable {
+	if f := fail(t, c, third, notice); f.Verdict != push.Unregistered {
 		t.Errorf("%+v", f)
 	}
 	succeed(t, c, second, notice)

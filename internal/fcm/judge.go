@@ -43,7 +43,7 @@ func judge(a answer) *push.Failure {
 	case a.status/100 != 4, a.html():
 		// The service, or the way to it, is unwell.
 	case code == "UNREGISTERED":
-		f.Verdict = push.Unreachable
+		f.Verdict = push.Unregistered
 	case code == "SENDER_ID_MISMATCH", code == "THIRD_PARTY_AUTH_ERROR", code == "APNS_AUTH_ERROR",
 		a.status == http.StatusUnauthorized, a.status == http.StatusForbidden:
 		f.Verdict = push.Misconfig

@@ -18,7 +18,7 @@ func TestVerdicts(t *testing.T) {
 		code    string
 		wait    time.Duration
 	}{
-		{"R:C4 UNREGISTERED", standin.Unregistered, push.Unreachable, "UNREGISTERED", 0},
+		{"R:C4 UNREGISTERED", standin.Unregistered, push.Unregistered, "UNREGISTERED", 0},
 		{"R:C4 bare 404", standin.NotFound, push.Retry, "NOT_FOUND", 0},
 		{"R:C4 INVALID_ARGUMENT", standin.InvalidArgument, push.Rejected, "INVALID_ARGUMENT", 0},
 		{"R:C4 SENDER_ID_MISMATCH", standin.SenderMismatch, push.Misconfig, "SENDER_ID_MISMATCH", 0},

@@ -55,11 +55,11 @@ type Verdict string
 
 // The verdicts.
 const (
-	Retry       Verdict = "retry"         // this target may take it later
-	Throttled   Verdict = "throttled"     // nothing more through this channel before RetryAfter
-	Unreachable Verdict = "unregistered"  // the address is gone for good: forget it
-	Rejected    Verdict = "rejected"      // this message will never be taken there
-	Misconfig   Verdict = "misconfigured" // our credentials or project are wrong; keep the address, tell the operator
+	Retry        Verdict = "retry"         // this target may take it later
+	Throttled    Verdict = "throttled"     // nothing more through this channel before RetryAfter
+	Unregistered Verdict = "unregistered"  // the address is gone for good: forget it
+	Rejected     Verdict = "rejected"      // this message will never be taken there
+	Misconfig    Verdict = "misconfigured" // our credentials or project are wrong; keep the address, tell the operator
 )
 
 // Failure is why an attempt did not end in acceptance.

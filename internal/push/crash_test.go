@@ -104,7 +104,7 @@ func TestALateHolderRecordsNothing(t *testing.T) { // R:F2
 		time.Sleep(held)
 		w.deliver() // the claim is open
 		equal(t, w.of("fire").State, Accepted)
-		if _, err := old.record(t.Context(), claimed[0], s, []outcome{{failure: &Failure{Verdict: Unreachable, Code: "UNREGISTERED"}}}); err == nil {
+		if _, err := old.record(t.Context(), claimed[0], s, []outcome{{failure: &Failure{Verdict: Unregistered, Code: "UNREGISTERED"}}}); err == nil {
 			t.Error("the late record was taken")
 		}
 		equal(t, w.of("fire").State, Accepted)

@@ -32,9 +32,9 @@ type Forgotten struct {
 	At       int64  `json:"at"` // Unix ms
 }
 
-// Dead is a registration that the push service gave up; the body of POST
+// Lapsed is a registration that the push service gave up; the body of POST
 // push-tokens/unregistered is a list of them.
-type Dead struct {
+type Lapsed struct {
 	TokenSHA256  string   `json:"sha256"` // hexadecimal
 	Registration sync.UID `json:"registration"`
 }
@@ -51,8 +51,8 @@ func (t *Tokens) ForwardLoop(authority Caller) *loop.Loop {
 // done once.
 func (t *Tokens) Forward(ctx context.Context, authority Caller) error {
 	for {
-		f, dead, err := t.waiting(ctx)
-		if err != nil || len(f.Registrations)+len(f.Forgotten)+len(dead) == 0 {
+		f, lapsed, err := t.waiting(ctx)
+		if err != nil || len(f.Registrations)+len(f.Forgotten)+len(lapsed) == 0 {
 			return err
 		}
 		if len(f.Registrations)+len(f.Forgotten) > 0 {
@@ -61,18 +61,18 @@ func (t *Tokens) Forward(ctx context.Context, authority Caller) error {
 			}
 		}
 		// After the registrations: one of them may have died since.
-		if len(dead) > 0 {
-			if err := authority.Call(ctx, http.MethodPost, "push-tokens/unregistered", dead, nil); err != nil {
+		if len(lapsed) > 0 {
+			if err := authority.Call(ctx, http.MethodPost, "push-tokens/unregistered", lapsed, nil); err != nil {
 				return err
 			}
 		}
-		if err := t.confirm(ctx, f, dead); err != nil {
+		if err := t.confirm(ctx, f, lapsed); err != nil {
 			return err
 		}
 	}
 }
 
-func (t *Tokens) waiting(ctx context.Context) (f Forwarded, dead []Dead, err error) {
+func (t *Tokens) waiting(ctx context.Context) (f Forwarded, lapsed []Lapsed, err error) {
 	_, err = sqlite.Read(ctx, t.db, func(tx *sqlite.Tx) (_ struct{}, err error) {
 		if f.Registrations, err = sqlite.All(tx, scanRegistered, `
 			SELECT `+registeredColumns+` FROM push_tokens WHERE pending_at IS NOT NULL ORDER BY pending_at LIMIT ?`, forwardBatch); err != nil {
@@ -83,16 +83,16 @@ func (t *Tokens) waiting(ctx context.Context) (f Forwarded, dead []Dead, err err
 		}, `SELECT owner, device_id, forgotten_at FROM push_forgotten ORDER BY owner, device_id LIMIT ?`, forwardBatch); err != nil {
 			return
 		}
-		dead, err = sqlite.All(tx, func(r sqlite.Row) (v Dead, err error) {
+		lapsed, err = sqlite.All(tx, func(r sqlite.Row) (v Lapsed, err error) {
 			return v, r.Scan(&v.Registration, &v.TokenSHA256)
 		}, `SELECT registration, token_sha256 FROM push_unregistered ORDER BY registration LIMIT ?`, forwardBatch)
 		return
 	})
-	return f, dead, err
+	return f, lapsed, err
 }
 
 // confirm takes down what the authority has. What changed again meanwhile stays.
-func (t *Tokens) confirm(ctx context.Context, f Forwarded, dead []Dead) error {
+func (t *Tokens) confirm(ctx context.Context, f Forwarded, lapsed []Lapsed) error {
 	return t.db.Write(ctx, func(tx *sqlite.Tx) error {
 		t.confirmed.Add(1) // within the transaction, so that no import slips in before
 		for _, r := range f.Registrations {
@@ -105,7 +105,7 @@ func (t *Tokens) confirm(ctx context.Context, f Forwarded, dead []Dead) error {
 				return err
 			}
 		}
-		for _, d := range dead {
+		for _, d := range lapsed {
 			if _, err := tx.Exec(`DELETE FROM push_unregistered WHERE registration = ?`, d.Registration[:]); err != nil {
 				return err
 			}
@@ -181,13 +181,13 @@ func receiveTx(tx *sqlite.Tx, r Registered) (bool, error) {
 
 // Unregistered forgets registrations that the other node found dead. A newer one of
 // the same device stays.
-func (t *Tokens) Unregistered(ctx context.Context, dead []Dead) error {
+func (t *Tokens) Unregistered(ctx context.Context, lapsed []Lapsed) error {
 	if err := t.own(); err != nil {
 		return err
 	}
 	return t.db.Write(ctx, func(tx *sqlite.Tx) error {
-		for _, d := range dead {
-			if err := t.deadTx(tx, d); err != nil {
+		for _, d := range lapsed {
+			if err := t.lapseTx(tx, d); err != nil {
 				return err
 			}
 		}

@@ -279,7 +279,7 @@ func TestADeadTokenThatHasMovedDoesNotReturnEither(t *testing.T) {
 		p := newPair(t)
 		p.home.register("ada", "T1", "phone")
 		r := p.home.targets("ada")[0].registration
-		must(t, p.cloud.Unregistered(t.Context(), []Dead{{tokenHash("T1"), r}}))
+		must(t, p.cloud.Unregistered(t.Context(), []Lapsed{{tokenHash("T1"), r}}))
 		must(t, p.forward())
 		equal(t, p.cloud.rings("ada"), "")
 	})

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"tandem/internal/lease"
@@ -16,9 +15,9 @@ import (
 // State is how far an intent, or one target of it, has come.
 type State string
 
-// The states. Prepared and Unknown are an intent's only.
+// The states. An intent begins as "prepared", when nothing was sent; Unknown is an
+// intent's only.
 const (
-	Prepared  State = "prepared"         // nothing was sent
 	Sending   State = "sending"          // it may have been sent
 	Accepted  State = "accepted"         // a service took it
 	Retryable State = "failed_retryable" // it is tried again
@@ -67,13 +66,11 @@ const (
 	againNote = "sent again after a restart"
 )
 
-// message is what goes out now. A notice that channels held up says when it was
-// due; one that was late already says so in its own notes.
+// message is what goes out now. A notice that is late says when it was due.
 func (in *intent) message(now time.Time, again bool) Message {
 	n := in.notice
 	notes := slices.Clone(n.Notes)
-	told := slices.ContainsFunc(notes, func(s string) bool { return strings.HasPrefix(s, lateNote) })
-	if now.Sub(n.DueAt) > lateAfter && !told {
+	if now.Sub(n.DueAt) > lateAfter {
 		notes = append(notes, lateNote+clock(n.DueAt, now, n.Zone))
 	}
 	if again {

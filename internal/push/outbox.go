@@ -155,8 +155,11 @@ func (o *Outbox) claim(ctx context.Context) (claimed []*intent, err error) {
 		}
 		for _, l := range leases {
 			in, found, err := sqlite.One(tx, scanIntent, `SELECT `+intentColumns+` FROM delivery_intents WHERE id = ?`, l.Key)
-			if err != nil || !found {
-				return fmt.Errorf("intent %s (found %t): %w", l.Key, found, err)
+			if err != nil {
+				return fmt.Errorf("intent %s: %w", l.Key, err)
+			}
+			if !found {
+				return fmt.Errorf("intent %s is gone right after it was claimed", l.Key)
 			}
 			in.lease = l
 			claimed = append(claimed, &in)

@@ -125,7 +125,7 @@ func (o *Outbox) failedTx(tx *sqlite.Tx, in *intent, s *step, t Target, f *Failu
 		next = tx.Now.Add(longestBackoff).UnixMilli()
 	case Rejected:
 		state = Terminal
-	case Unreachable:
+	case Unregistered:
 		if state = Terminal; t.device != "" {
 			err = o.tokens.buryTx(tx, t)
 			here := &s.found[s.at]

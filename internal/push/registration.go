@@ -23,7 +23,6 @@ type Device struct {
 	DeviceID     string
 	Platform     string
 	RegisteredAt time.Time // since when this token, device and owner belong together
-	UpdatedAt    time.Time // when it last registered
 }
 
 // errToken is completed by the fields that are wrong.
@@ -72,7 +71,7 @@ func (r Registered) args() []any {
 }
 
 func (r Registered) device() Device {
-	return Device{r.DeviceID, r.Platform, sqlite.Time(r.RegisteredAt), sqlite.Time(r.UpdatedAt)}
+	return Device{r.DeviceID, r.Platform, sqlite.Time(r.RegisteredAt)}
 }
 
 // sound reports whether a registration from the other node may be kept.

@@ -152,10 +152,10 @@ func pruneTx(tx *sqlite.Tx) error {
 // buryTx forgets a registration that the push service called dead, and has the
 // authority forget it. A newer one of the same device stays.
 func (t *Tokens) buryTx(tx *sqlite.Tx, dead Target) error {
-	return t.deadTx(tx, Dead{TokenSHA256: tokenHash(dead.Address), Registration: dead.registration})
+	return t.lapseTx(tx, Lapsed{TokenSHA256: tokenHash(dead.Address), Registration: dead.registration})
 }
 
-func (t *Tokens) deadTx(tx *sqlite.Tx, d Dead) error {
+func (t *Tokens) lapseTx(tx *sqlite.Tx, d Lapsed) error {
 	row, found, err := sqlite.One(tx, scanRegistered, `SELECT `+registeredColumns+` FROM push_tokens WHERE registration = ?`, d.Registration[:])
 	if err != nil || found && tokenHash(row.Token) != d.TokenSHA256 {
 		return err

@@ -148,7 +148,7 @@ func TestOwnersSeeAndForgetTheirOwnDevices(t *testing.T) {
 		s.register("ada", "T1", "phone") // at each start of the app
 		devices, err := s.List(t.Context(), "ada")
 		must(t, err)
-		same(t, devices, []Device{{"phone", "android", first, first.Add(time.Hour)}})
+		same(t, devices, []Device{{"phone", "android", first}})
 
 		equal(t, s.forget("bob", "phone"), false)
 		equal(t, s.rings("ada"), "T1@phone")
@@ -183,7 +183,7 @@ func TestDeadTokenOfASendIsForgotten(t *testing.T) { // R:C4 UNREGISTERED, throu
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.phone("bob", "b")
-		w.fcm.will(fail(Unreachable, "UNREGISTERED"))
+		w.fcm.will(fail(Unregistered, "UNREGISTERED"))
 		w.enqueue(ring("fire", "bob"))
 		w.deliver()
 		s := shelf{t, w.tokens}
@@ -195,7 +195,7 @@ func TestDeadTokenOfASendIsForgotten(t *testing.T) { // R:C4 UNREGISTERED, throu
 		w.run(w.outbox.Loops(), time.Minute)
 		same(t, w.fcm.to(), []string{"b", "new"})
 		equal(t, w.of("fire").State, Accepted)
-		equal(t, len(w.of("fire").Targets), 1) // the same device
+		equal(t, w.of("fire").Targets, 1) // the same device
 	})
 }
 
@@ -231,8 +231,8 @@ func TestTheAuthorityTellsItsWatchersOfChangesOnly(t *testing.T) {
 	equal(t, s.rings("ada"), "T2@tablet")
 	must(t, s.Receive(t.Context(), f)) // done twice
 	equal(t, changes, 2)
-	dead := []Dead{{tokenHash("T2"), [16]byte{7}}}
-	must(t, s.Unregistered(t.Context(), []Dead{{tokenHash("other"), [16]byte{7}}, {tokenHash("T2"), [16]byte{8}}}))
+	dead := []Lapsed{{tokenHash("T2"), [16]byte{7}}}
+	must(t, s.Unregistered(t.Context(), []Lapsed{{tokenHash("other"), [16]byte{7}}, {tokenHash("T2"), [16]byte{8}}}))
 	equal(t, changes, 2)
 	must(t, s.Unregistered(t.Context(), dead))
 	must(t, s.Unregistered(t.Context(), dead))

@@ -244,21 +244,52 @@ func (w *world) run(loops []*loop.Loop, d time.Duration) {
 	all.Wait()
 }
 
+// delivery is what the file holds of a notice, apart from its text.
+type delivery struct {
+	State           State
+	Channel, Reason string
+	Attempts        int
+	NextAttemptAt   *int64
+	Targets         int // devices and chats that were tried
+	Events          []event
+}
+
+type event struct {
+	From, To      State
+	Channel, Code string
+	At            time.Time
+}
+
 // of is the one delivery of a fire.
-func (w *world) of(fire string) Delivery {
+func (w *world) of(fire string) (d delivery) {
 	w.t.Helper()
-	all, err := w.outbox.Delivery(w.t.Context(), fire)
+	_, err := sqlite.Read(w.t.Context(), w.db, func(tx *sqlite.Tx) (_ struct{}, err error) {
+		all, err := sqlite.All(tx, func(r sqlite.Row) (id string, err error) {
+			return id, r.Scan(&id, &d.State, &d.Channel, &d.Reason, &d.Attempts, &d.NextAttemptAt, &d.Targets)
+		}, `
+			SELECT id, state, coalesce(channel, ''), coalesce(code, ''), attempts, next_attempt_at,
+			  (SELECT count(*) FROM delivery_targets WHERE intent_id = id)
+			FROM delivery_intents
+			WHERE fire_id = ?`, fire)
+		if err != nil || len(all) != 1 {
+			return struct{}{}, fmt.Errorf("%d deliveries of %s: %w", len(all), fire, err)
+		}
+		d.Events, err = sqlite.All(tx, func(r sqlite.Row) (e event, err error) {
+			var at int64
+			err = r.Scan(&e.From, &e.To, &e.Channel, &e.Code, &at)
+			e.At = sqlite.Time(at)
+			return e, err
+		}, `SELECT from_state, to_state, coalesce(channel, ''), coalesce(code, ''), at FROM delivery_events WHERE intent_id = ? ORDER BY id`, all[0])
+		return
+	})
 	must(w.t, err)
-	if len(all) != 1 {
-		w.t.Fatalf("%d deliveries of %s", len(all), fire)
-	}
-	return all[0]
+	return d
 }
 
 // story is the audit of a fire, as "to:channel:code".
 func (w *world) story(fire string) (all []string) {
 	w.t.Helper()
-	from := Prepared
+	from := State("prepared")
 	for _, e := range w.of(fire).Events {
 		equal(w.t, e.From, from) // they form a path
 		from = e.To
@@ -307,7 +338,7 @@ func (l *link) Call(ctx context.Context, method, path string, in, _ any) error {
 		var f Forwarded
 		err = errors.Join(json.Unmarshal(body, &f), l.cloud.Receive(ctx, f))
 	case "POST push-tokens/unregistered":
-		var dead []Dead
+		var dead []Lapsed
 		err = errors.Join(json.Unmarshal(body, &dead), l.cloud.Unregistered(ctx, dead))
 	default:
 		err = fmt.Errorf("no such call: %s %s", method, path)

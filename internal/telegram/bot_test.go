@@ -111,7 +111,7 @@ func TestVerdicts(t *testing.T) {
 		wait    time.Duration
 	}{
 		{"R:D11 429", standin.Flood(51 * time.Second), push.Throttled, "429", 51 * time.Second},
-		{"R:D13 blocked", standin.Blocked, push.Unreachable, "403", 0},
+		{"R:D13 blocked", standin.Blocked, push.Unregistered, "403", 0},
 		{"R:D4 400", standin.TelegramError(400, "Bad Request: chat not found"), push.Rejected, "400", 0},
 		{"401", standin.TelegramError(401, "Unauthorized"), push.Misconfig, "401", 0},
 		{"404", standin.TelegramError(404, "Not Found"), push.Misconfig, "404", 0},

@@ -46,7 +46,7 @@ func (p *progress) sent(key string, parts []string) []string {
 // keep remembers which parts were sent before err, unless err ends the matter.
 func (p *progress) keep(key string, parts, ids []string, err error) {
 	f, ok := errors.AsType[*push.Failure](err)
-	if len(ids) == 0 || ok && (f.Verdict == push.Rejected || f.Verdict == push.Unreachable) {
+	if len(ids) == 0 || ok && (f.Verdict == push.Rejected || f.Verdict == push.Unregistered) {
 		p.forget(key)
 		return
 	}

@@ -105,7 +105,7 @@ func judge(e *tgbotapi.Error) *push.Failure {
 	case http.StatusTooManyRequests:
 		f.Verdict = push.Throttled
 	case http.StatusForbidden: // blocked, kicked or gone: the link is broken
-		f.Verdict = push.Unreachable
+		f.Verdict = push.Unregistered
 	case http.StatusUnauthorized, http.StatusNotFound:
 		f.Verdict = push.Misconfig
 	case http.StatusBadRequest:
