@@ -124,7 +124,7 @@ func (db *DB) migrate(ctx context.Context) error {
 	}
 	var have int
 	if err := db.writer.conn.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&have); err != nil {
-		return named(ErrCorrupt, db.path, err)
+		return fmt.Errorf("%s: %w", db.path, classify(err))
 	}
 	if have >= len(names) {
 		return nil

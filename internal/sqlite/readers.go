@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"time"
 )
 
@@ -19,23 +18,24 @@ type readers struct {
 	pool *sql.DB
 	idle chan *conn
 	room chan struct{} // one token for each connection not yet made
-
-	mu     sync.Mutex
-	opened []*conn
+	gone chan struct{} // closed by close
 }
 
 func newReaders(pool *sql.DB) *readers {
 	n := max(4, 2*runtime.NumCPU())
-	r := &readers{pool: pool, idle: make(chan *conn, n), room: make(chan struct{}, n)}
+	r := &readers{pool: pool, idle: make(chan *conn, n), room: make(chan struct{}, n), gone: make(chan struct{})}
 	for range n {
 		r.room <- struct{}{}
 	}
 	return r
 }
 
-// take returns a connection that nobody else uses until it is given back.
+// take returns a connection that nobody else uses until it is given back. One that
+// is there is better than a new one.
 func (r *readers) take(ctx context.Context) (*conn, error) {
 	select {
+	case <-r.gone:
+		return nil, ErrClosed
 	case c := <-r.idle:
 		return c, nil
 	default:
@@ -45,6 +45,8 @@ func (r *readers) take(ctx context.Context) (*conn, error) {
 		return c, nil
 	case <-r.room:
 		return r.open()
+	case <-r.gone:
+		return nil, ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -56,13 +58,24 @@ func (r *readers) open() (*conn, error) {
 		r.room <- struct{}{}
 		return nil, classify(err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.opened = append(r.opened, c)
 	return c, nil
 }
 
 func (r *readers) give(c *conn) { r.idle <- c }
+
+// close lets the reads under way end, and begins no other.
+func (r *readers) close() error {
+	close(r.gone)
+	var errs []error
+	for range cap(r.idle) {
+		select {
+		case c := <-r.idle:
+			errs = append(errs, c.Close())
+		case <-r.room:
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // read runs fn on a connection of its own. Each statement sees one moment; all of
 // them see the same one within snapshot.
@@ -82,14 +95,4 @@ func (tx *Tx) snapshot(fn func(*Tx) error) error {
 	}
 	defer tx.conn.run(`ROLLBACK`) // nothing was written; it only ends the snapshot
 	return fn(tx)
-}
-
-func (r *readers) close() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var errs []error
-	for _, c := range r.opened {
-		errs = append(errs, c.Close())
-	}
-	return errors.Join(errs...)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -227,5 +229,41 @@ func TestSingleStatementIsReadLikeAnyOther(t *testing.T) {
 			`WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s) SELECT n FROM s`)
 		equal(t, "a caller who has gone", err, context.Canceled)
 		equal(t, "what is there", keys(t, db), "a b")
+	})
+}
+
+func TestCloseLetsAReadUnderWayEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, err := sqlite.Open(t.Context(), sqlite.Options{
+			Path: filepath.Join(t.TempDir(), "todos.db"), Schema: sqlite.Todos, Now: time.Now, Rand: rand.NewChaCha8([32]byte{}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		goOn, read, closed := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+		look := func(tx *sqlite.Tx) (int, error) {
+			<-goOn
+			n, _, err := sqlite.One(tx, sqlite.Value[int], `SELECT count(*) FROM applied`)
+			return n, err
+		}
+		go func() {
+			_, err := sqlite.Read(context.Background(), db, look)
+			read <- err
+		}()
+		synctest.Wait()
+		go func() { closed <- db.Close() }()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Fatal("the file was closed under a read")
+		default:
+		}
+		close(goOn)
+		if err := errors.Join(<-read, <-closed); err != nil {
+			t.Error(err)
+		}
+		if _, err := sqlite.Read(context.Background(), db, look); !errors.Is(err, sqlite.ErrClosed) {
+			t.Errorf("a read after Close: %v", err)
+		}
 	})
 }

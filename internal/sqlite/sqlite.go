@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
-	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver, named in sql.Open
@@ -51,7 +50,11 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{schema: o.Schema, path: o.Path, now: o.Now}
-	write, err := db.pool("&_txlock=immediate", o.MaxPages)
+	settings := toWrite
+	if o.MaxPages > 0 {
+		settings += fmt.Sprintf("&_pragma=max_page_count(%d)", o.MaxPages)
+	}
+	write, err := db.pool(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +64,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := db.migrate(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	read, err := db.pool("&_pragma=query_only(1)", 0)
+	read, err := db.pool(toRead)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -76,7 +79,7 @@ func OpenReadOnly(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{schema: o.Schema, path: o.Path, now: o.Now}
-	read, err := db.pool("&mode=ro&_pragma=query_only(1)", 0)
+	read, err := db.pool(onlyLook)
 	if err != nil {
 		return nil, err
 	}
@@ -100,21 +103,25 @@ func (db *DB) Close() error {
 // Path is the file's path.
 func (db *DB) Path() string { return db.path }
 
+// Now is the time by the file's clock, as a transaction that began at this moment
+// would have it: for what is decided without one.
+func (db *DB) Now() time.Time { return db.now().UTC().Truncate(time.Millisecond) }
+
 // Schema is which of the node's files this is.
 func (db *DB) Schema() Schema { return db.schema }
 
-// pool opens a pool whose every connection has the same settings: a pragma set
-// by Exec would reach only one of them.
-func (db *DB) pool(extra string, maxPages int) (*sql.DB, error) {
-	q := fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"+
-		"&_pragma=foreign_keys(1)&_pragma=cache_size(-8000)&_dqs=0", busyTimeout.Milliseconds())
-	if strings.Contains(extra, "mode=ro") {
-		q = fmt.Sprintf("_pragma=busy_timeout(%d)&_dqs=0", busyTimeout.Milliseconds())
-	}
-	if maxPages > 0 {
-		q += fmt.Sprintf("&_pragma=max_page_count(%d)", maxPages)
-	}
-	pool, err := sql.Open("sqlite", fileURL(db.path, q+extra))
+// What every connection of a pool is told as it opens: a pragma set by Exec would
+// reach only one of them.
+var (
+	patient  = fmt.Sprintf("_pragma=busy_timeout(%d)&_dqs=0", busyTimeout.Milliseconds())
+	durable  = patient + "&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=cache_size(-8000)"
+	toWrite  = durable + "&_txlock=immediate"
+	toRead   = durable + "&_pragma=query_only(1)"
+	onlyLook = patient + "&mode=ro&_pragma=query_only(1)" // of a file that nobody may change, not even its settings
+)
+
+func (db *DB) pool(settings string) (*sql.DB, error) {
+	pool, err := sql.Open("sqlite", fileURL(db.path, settings))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.path, err)
 	}

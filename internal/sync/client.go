@@ -198,20 +198,24 @@ func (c *Client) FetchPage(ctx context.Context, wait time.Duration) error {
 	return copied
 }
 
+// copySets copies what is newer at the peer. One that cannot be taken does not keep
+// the others away.
 func (c *Client) copySets(ctx context.Context, newer map[string]string) error {
+	var failed []error
 	for _, s := range c.sets {
 		if _, ok := newer[s.Name]; !ok {
 			continue
 		}
 		var whole Whole
-		if err := c.peer.Call(ctx, http.MethodGet, s.Path, nil, &whole); err != nil {
-			return err
+		err := c.peer.Call(ctx, http.MethodGet, s.Path, nil, &whole)
+		if err == nil {
+			err = s.Import(ctx, whole.Generation, whole.Body)
 		}
-		if err := s.Import(ctx, whole.Generation, whole.Body); err != nil {
-			return fmt.Errorf("%s: %w", s.Name, err)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", s.Name, err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // Whole is a Set as it crosses.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -356,6 +357,29 @@ func TestPollEndsWithAChangeWhoeverMakesIt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A change that falls between the look and the wait must not wait for the next one.
+func TestPollMissesNoChangeThatComesWhileItLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, cloud := pair(t)
+		cursor := ""
+		for i := range 200 {
+			began := time.Now()
+			go func() {
+				for range i % 8 { // a little later each time
+					runtime.Gosched()
+				}
+				cloud.add("milk")
+			}()
+			p, err := cloud.log.Poll(t.Context(), cursor, nil, nil, time.Minute)
+			must(t, err)
+			if time.Since(began) != 0 || len(p.Entries) != 1 {
+				t.Fatalf("change %d was told after %v", i, time.Since(began))
+			}
+			cursor = p.Cursor
+		}
+	})
 }
 
 func TestPollEndsEmptyWhenItsTimeIsUpOrItsCallerHasGone(t *testing.T) {

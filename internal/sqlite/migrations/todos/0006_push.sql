@@ -56,7 +56,7 @@ CREATE TABLE delivery_intents (
                     'accepted',                -- a service took it, and nothing remains to be tried
                     'failed_retryable',        -- some target is to be tried (again) at next_attempt_at
                     'failed_terminal',         -- dead, for the reason in code
-                    'unknown')),               -- dead, and a crash hides whether a service took it
+                    'unknown')),               -- dead, and nobody knows whether a service took it
   channel         TEXT,                        -- the last one tried
   code            TEXT,                        -- why it has not been accepted
   attempts        INTEGER NOT NULL DEFAULT 0,  -- how often it was taken up; numbers the attempts
@@ -80,6 +80,9 @@ CREATE TABLE delivery_targets (
   next_attempt_at INTEGER,                     -- for failed_retryable
   message_id      TEXT,                        -- the service's, once accepted
   code            TEXT,                        -- the service's word for the last failure
+  doubt           TEXT CHECK (doubt IN (       -- why one may have been taken though none was accepted; what is sent after that says so
+                    'restart',                 -- the node died before it wrote what came of it
+                    'unanswered')),            -- no answer came, or none that says it was refused
   PRIMARY KEY (intent_id, channel, place)
 ) STRICT, WITHOUT ROWID;
 
