@@ -180,6 +180,22 @@ func TestOfferFollowsThePeersOwnPosition(t *testing.T) {
 	})
 }
 
+func TestOfferWhoseAnswerWasLostGoesOnFromWhereThePeerIs(t *testing.T) {
+	local, cloud := pair(t)
+	l := newLink(cloud)
+	c, _ := client(local, l, nil, nil)
+	local.add("a")
+	must(t, c.Offer(t.Context()))
+	local.add("b")
+	l.lose = 1
+	if err := c.Offer(t.Context()); !errors.Is(err, sync.ErrPeerAway) {
+		t.Error(err)
+	}
+	local.add("c")
+	must(t, c.Offer(t.Context()))
+	equal(t, "entries that moved", l.moved, 3)
+}
+
 func TestPeerThatDoesNotTakeTheCursorIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, cloud := pair(t)

@@ -364,7 +364,7 @@ func TestPollMissesNoChangeThatComesWhileItLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, cloud := pair(t)
 		cursor := ""
-		for i := range 200 {
+		for i := range 100 {
 			began := time.Now()
 			go func() {
 				for range i % 8 { // a little later each time
