@@ -29,6 +29,8 @@ type answer struct {
 	header http.Header
 	body   []byte
 	err    error
+
+	maybeTaken bool // beside err: the far end may have acted on the request
 }
 
 func (a answer) accepted() bool { return a.err == nil && a.status/100 == 2 }
@@ -36,14 +38,14 @@ func (a answer) accepted() bool { return a.err == nil && a.status/100 == 2 }
 // exchange makes one request. An answer that breaks off is none: it may hide an
 // acceptance as well as a refusal.
 func exchange(base http.RoundTripper, r *http.Request) answer {
-	resp, err := base.RoundTrip(r)
+	resp, maybeTaken, err := push.Post(base, r)
 	if err != nil {
-		return answer{err: err}
+		return answer{err: err, maybeTaken: maybeTaken}
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, longestAnswer))
 	if err != nil {
-		return answer{err: fmt.Errorf("the answer broke off: %w", err)}
+		return answer{err: fmt.Errorf("the answer broke off: %w", err), maybeTaken: true}
 	}
 	return answer{status: resp.StatusCode, header: resp.Header, body: body}
 }

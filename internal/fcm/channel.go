@@ -14,15 +14,17 @@ import (
 	"firebase.google.com/go/v4/messaging"
 	"google.golang.org/api/option"
 
+	"tandem/internal/fault"
 	"tandem/internal/push"
 )
 
-// Options say which project sends, and how it logs in.
+// Options say which project sends, and how it logs in. Their form is for package
+// config to check; what the key file holds is checked here.
 type Options struct {
 	CredentialsFile string            // a service account's key file; empty only beside an Endpoint
 	ProjectID       string            // empty: the one the key file names
-	Endpoint        string            // base URL of a stand-in, without /v1; empty: Google's
-	Transport       http.RoundTripper // carries messages and logins; nil: TCP, through the environment's proxy if it names one
+	Endpoint        string            // base URL of a stand-in, without /v1 or a slash at its end; empty: Google's
+	Transport       http.RoundTripper // carries messages and logins
 	Log             *slog.Logger
 }
 
@@ -31,37 +33,33 @@ type Channel struct {
 	client *messaging.Client
 }
 
-// New reads the credentials and makes no call. Everything wrong with the
-// options is one fault with the code fcm_config, which names each field.
+// New reads the credentials and makes no call. What is wrong with them is a fault
+// with the code fcm_config, which names the field.
 func New(ctx context.Context, o Options) (*Channel, error) {
-	s, err := o.check()
+	account, project, err := o.login()
 	if err != nil {
 		return nil, err
 	}
-	base := o.Transport
-	if base == nil {
-		base = tcp()
-	}
-	wire := &once{base: base}
-	if s.account == nil {
+	wire := &once{base: o.Transport}
+	if account == nil {
 		o.Log.Warn("push goes out without a login, as only a stand-in takes it", "endpoint", o.Endpoint)
 	} else {
-		wire.tokens = newTokens(s.account, base)
+		wire.tokens = newTokens(account, o.Transport)
 	}
 	// The client is handed a finished http.Client and so attaches no login of its
 	// own: once does, since only it can tie the fetch of a token to Send's context
 	// and drop a token that was refused.
 	opts := []option.ClientOption{option.WithHTTPClient(&http.Client{Transport: wire})}
 	if o.Endpoint != "" {
-		opts = append(opts, option.WithEndpoint(s.endpoint+"/v1"))
+		opts = append(opts, option.WithEndpoint(o.Endpoint+"/v1"))
 	}
-	app, err := firebase.NewApp(ctx, &firebase.Config{ProjectID: s.project}, opts...)
+	app, err := firebase.NewApp(ctx, &firebase.Config{ProjectID: project}, opts...)
 	if err != nil {
-		return nil, configFault("", err.Error())
+		return nil, fault.New(fault.Invalid, "fcm_config", "%v", err)
 	}
 	client, err := app.Messaging(ctx)
 	if err != nil {
-		return nil, configFault("", err.Error())
+		return nil, fault.New(fault.Invalid, "fcm_config", "%v", err)
 	}
 	return &Channel{client: client}, nil
 }
@@ -83,13 +81,4 @@ func (c *Channel) Send(ctx context.Context, to push.Target, m push.Message) (str
 		return id, nil
 	}
 	return "", judge(a.answer)
-}
-
-// tcp is the default transport. A node at home changes networks and sleeps: a
-// connection that died meanwhile must be found by a ping, not by every message
-// that runs into it.
-func tcp() http.RoundTripper {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}
-	return t
 }

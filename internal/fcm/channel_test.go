@@ -46,7 +46,7 @@ func dial(t *testing.T, far http.Handler) (*fcm.Channel, *standin.Wire, *counter
 	t.Helper()
 	wire := standin.Transport(far)
 	count := &counter{base: wire}
-	c, err := fcm.New(t.Context(), fcm.Options{ProjectID: "standin", Endpoint: "http://fcm.test/", Transport: count, Log: quiet})
+	c, err := fcm.New(t.Context(), fcm.Options{ProjectID: "standin", Endpoint: "http://fcm.test", Transport: count, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestNetworkErrorsAreOneDialAndNoAnswer(t *testing.T) { // R:C1
 		start := time.Now()
 		wire.Cut()
 		f := fail(t, c, phone, notice)
-		if f.Verdict != push.Retry || f.Answered || f.Code != "network" {
+		if f.Verdict != push.Retry || f.MaybeTaken || f.Code != "network" {
 			t.Errorf("%+v", f)
 		}
 		if count.n != 1 || time.Since(start) != 0 {
@@ -151,11 +151,11 @@ func TestClosedPortIsToldAtOnce(t *testing.T) { // R:C1
 		t.Fatal(err)
 	}
 	l.Close()
-	c, err := fcm.New(t.Context(), fcm.Options{ProjectID: "standin", Endpoint: "http://" + l.Addr().String(), Log: quiet})
+	c, err := fcm.New(t.Context(), fcm.Options{ProjectID: "standin", Endpoint: "http://" + l.Addr().String(), Transport: http.DefaultTransport, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := fail(t, c, phone, notice); f.Verdict != push.Retry || f.Answered {
+	if f := fail(t, c, phone, notice); f.Verdict != push.Retry || f.MaybeTaken {
 		t.Errorf("%+v", f)
 	}
 }
@@ -170,7 +170,7 @@ func TestLostAnswerShowsOnceOnThePhone(t *testing.T) { // R:C1
 			far := standin.NewFCM("standin")
 			c, wire, _ := dial(t, far)
 			lose(far, wire)
-			if f := fail(t, c, phone, notice); f.Verdict != push.Retry || f.Answered {
+			if f := fail(t, c, phone, notice); f.Verdict != push.Retry || !f.MaybeTaken {
 				t.Fatalf("%+v", f)
 			}
 			succeed(t, c, phone, notice)
@@ -194,7 +194,7 @@ func TestSendEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		_, err := c.Send(ctx, phone, notice)
 		f, ok := err.(*push.Failure)
-		if !ok || f.Verdict != push.Retry || f.Answered || f.Code != "timeout" {
+		if !ok || f.Verdict != push.Retry || !f.MaybeTaken || f.Code != "timeout" {
 			t.Errorf("%v", err)
 		}
 		if d := time.Since(start); d != 7*time.Second || count.n != 1 {
@@ -209,7 +209,7 @@ func TestSendAfterItsContextPostsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := c.Send(ctx, phone, notice)
-	if f, ok := err.(*push.Failure); !ok || f.Verdict != push.Retry || f.Answered || f.Code != "cancelled" {
+	if f, ok := err.(*push.Failure); !ok || f.Verdict != push.Retry || f.MaybeTaken || f.Code != "cancelled" {
 		t.Errorf("%v", err)
 	}
 	if far.Posts("") != 0 {
@@ -252,7 +252,7 @@ func TestStandInOverLoopbackServesTheSame(t *testing.T) {
 	far := standin.NewFCM("standin")
 	server := httptest.NewServer(far)
 	defer server.Close()
-	c, err := fcm.New(t.Context(), fcm.Options{ProjectID: "standin", Endpoint: server.URL, Log: quiet})
+	c, err := fcm.New(t.Context(), fcm.Options{ProjectID: "standin", Endpoint: server.URL, Transport: http.DefaultTransport, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestStandInOverLoopbackServesTheSame(t *testing.T) {
 	for _, fault := range []standin.Fault{standin.AcceptThenCut, standin.AcceptThenTear} {
 		before := far.Posts("")
 		far.Fail("", fault)
-		if f := fail(t, c, phone, notice); f.Verdict != push.Retry || f.Answered {
+		if f := fail(t, c, phone, notice); f.Verdict != push.Retry || !f.MaybeTaken {
 			t.Errorf("%+v", f)
 		}
 		if n := far.Posts("") - before; n != 1 {

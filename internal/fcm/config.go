@@ -1,6 +1,7 @@
 package fcm
 
 import (
+	"cmp"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -8,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"regexp"
-	"strings"
 
 	"golang.org/x/oauth2/google"
 	"golang.org/x/oauth2/jwt"
@@ -22,56 +22,23 @@ const scope = "https://www.googleapis.com/auth/firebase.messaging"
 // projectID is what stands in the path of every call; older projects carry a domain.
 var projectID = regexp.MustCompile(`^[a-zA-Z0-9.:_-]+$`)
 
-// settings are options that hold together.
-type settings struct {
-	account  *jwt.Config // nil: no login
-	project  string
-	endpoint string // no trailing slash; empty: Google's
-}
-
-func (o Options) check() (settings, error) {
-	s := settings{project: o.ProjectID, endpoint: strings.TrimRight(o.Endpoint, "/")}
-	var wrong *fault.Error
-	note := func(field, detail string) {
-		if wrong == nil {
-			wrong = configFault(field, detail)
-		} else {
-			wrong.Detail += "; " + field + ": " + detail
-			wrong = wrong.In(field, detail)
-		}
+// login returns the account that logs in, nil where none is named, and the project
+// that sends.
+func (o Options) login() (*jwt.Config, string, error) {
+	if o.CredentialsFile == "" {
+		return nil, o.ProjectID, nil
 	}
-	if o.Endpoint != "" && !baseURL(o.Endpoint) {
-		note("push.fcm.endpoint", "must be an http or https URL without a query")
+	account, project, err := readAccount(o.CredentialsFile)
+	if err != nil {
+		return nil, "", configFault("push.fcm.credentials_file", err.Error())
 	}
-	if o.CredentialsFile == "" && o.Endpoint == "" {
-		note("push.fcm.credentials_file", "is missing; only a stand-in at push.fcm.endpoint takes messages without a login")
+	if project = cmp.Or(o.ProjectID, project); !projectID.MatchString(project) {
+		return nil, "", configFault("push.fcm.project_id", "is missing, and the key file names no project")
 	}
-	if o.CredentialsFile != "" {
-		account, project, err := readAccount(o.CredentialsFile)
-		if err != nil {
-			note("push.fcm.credentials_file", err.Error())
-		}
-		s.account = account
-		if s.project == "" {
-			s.project = project
-		}
-	}
-	switch {
-	case s.project == "" && wrong == nil:
-		note("push.fcm.project_id", "is missing, and no key file names one")
-	case s.project != "" && !projectID.MatchString(s.project):
-		note("push.fcm.project_id", "is not the id of a project")
-	}
-	if wrong != nil {
-		return settings{}, wrong
-	}
-	return s, nil
+	return account, project, nil
 }
 
 func configFault(field, detail string) *fault.Error {
-	if field == "" {
-		return fault.New(fault.Invalid, "fcm_config", "%s", detail)
-	}
 	return fault.New(fault.Invalid, "fcm_config", "%s: %s", field, detail).In(field, detail)
 }
 
@@ -88,10 +55,9 @@ func readAccount(path string) (*jwt.Config, string, error) {
 		return nil, "", err
 	}
 	var file struct {
-		Type     string `json:"type"`
-		Project  string `json:"project_id"`
-		Email    string `json:"client_email"`
-		TokenURI string `json:"token_uri"`
+		Type    string `json:"type"`
+		Project string `json:"project_id"`
+		Email   string `json:"client_email"`
 	}
 	if json.Unmarshal(b, &file) != nil {
 		return nil, "", errors.New("is not a JSON key file")

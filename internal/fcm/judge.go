@@ -2,6 +2,7 @@ package fcm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,13 +28,18 @@ const longestWait = 24 * time.Hour
 // retried alone. A page of HTML is some gateway's, and decides nothing.
 func judge(a answer) *push.Failure {
 	if a.err != nil {
-		return unanswered(a.err)
+		f := unanswered(a.err)
+		f.MaybeTaken = a.maybeTaken
+		return f
 	}
 	canonical, code := a.words()
 	f := &push.Failure{
-		Verdict: push.Retry, Code: firstOf(code, canonical, strconv.Itoa(a.status)), Answered: true,
+		Verdict: push.Retry, Code: cmp.Or(code, canonical, strconv.Itoa(a.status)),
 		RetryAfter: retryAfter(a.header, time.Now()),
 		Cause:      fmt.Errorf("FCM answered %d", a.status),
+
+		// An acceptance that cannot be read, or a gateway that FCM did not answer in time.
+		MaybeTaken: a.accepted() || a.status/100 == 5 && (code+canonical == "" || a.status == http.StatusGatewayTimeout),
 	}
 	switch {
 	case a.status == http.StatusTooManyRequests, code == "QUOTA_EXCEEDED":
@@ -59,9 +65,8 @@ func judge(a answer) *push.Failure {
 	return f
 }
 
-// unanswered is the failure of an attempt that got no whole HTTP answer. The
-// message may have been taken. Err comes from below the client and the URL, so
-// it names hosts at most.
+// unanswered is the failure of an attempt that got no whole HTTP answer. Err comes
+// from below the client and the URL, so it names hosts at most.
 func unanswered(err error) *push.Failure {
 	f := &push.Failure{Verdict: push.Retry, Code: "network", Cause: err}
 	if n, ok := errors.AsType[net.Error](err); errors.Is(err, context.DeadlineExceeded) || ok && n.Timeout() {
@@ -116,13 +121,4 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		wait = at.Sub(now)
 	}
 	return min(max(wait, 0), longestWait)
-}
-
-func firstOf(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
 }

@@ -95,7 +95,7 @@ func judgeLogin(wire *bound) *push.Failure {
 		said.Error = "without a reason"
 	}
 	f := &push.Failure{
-		Verdict: push.Retry, Code: "token_" + strconv.Itoa(a.status), Answered: true,
+		Verdict: push.Retry, Code: "token_" + strconv.Itoa(a.status),
 		RetryAfter: retryAfter(a.header, time.Now()),
 		Cause:      fmt.Errorf("the token endpoint answered %d %s", a.status, said.Error),
 	}

@@ -2,6 +2,7 @@ package fcm_test
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -68,7 +69,7 @@ func TestServiceAccountLogsInOverLoopback(t *testing.T) { // R:C11
 	if err := far.Trust(b); err != nil {
 		t.Fatal(err)
 	}
-	c, err := fcm.New(t.Context(), fcm.Options{CredentialsFile: path, Endpoint: server.URL, Log: quiet})
+	c, err := fcm.New(t.Context(), fcm.Options{CredentialsFile: path, Endpoint: server.URL, Transport: http.DefaultTransport, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,21 +115,20 @@ func TestRefusedTokenIsNotUsedAgain(t *testing.T) {
 
 func TestLoginFailures(t *testing.T) {
 	cases := []struct {
-		name     string
-		fault    standin.Fault
-		verdict  push.Verdict
-		code     string
-		answered bool
+		name    string
+		fault   standin.Fault
+		verdict push.Verdict
+		code    string
 	}{
-		{"refused", standin.Forbidden, push.Misconfig, "token_refused", true},
-		{"500", standin.InternalError, push.Retry, "token_500", true},
-		{"too many", standin.Quota(time.Minute), push.Throttled, "token_429", true},
-		{"HTML 200", standin.HTML(200), push.Retry, "token_200", true},
-		{"HTML 403", standin.HTML(403), push.Retry, "token_403", true},
-		{"a redirect", standin.Redirect("http://elsewhere.test/token"), push.Retry, "token_307", true},
-		{"cut", standin.AcceptThenCut, push.Retry, "network", false},
-		{"torn", standin.AcceptThenTear, push.Retry, "network", false},
-		{"silence", standin.Hang, push.Retry, "timeout", false},
+		{"refused", standin.Forbidden, push.Misconfig, "token_refused"},
+		{"500", standin.InternalError, push.Retry, "token_500"},
+		{"too many", standin.Quota(time.Minute), push.Throttled, "token_429"},
+		{"HTML 200", standin.HTML(200), push.Retry, "token_200"},
+		{"HTML 403", standin.HTML(403), push.Retry, "token_403"},
+		{"a redirect", standin.Redirect("http://elsewhere.test/token"), push.Retry, "token_307"},
+		{"cut", standin.AcceptThenCut, push.Retry, "network"},
+		{"torn", standin.AcceptThenTear, push.Retry, "network"},
+		{"silence", standin.Hang, push.Retry, "timeout"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestLoginFailures(t *testing.T) {
 				far.FailLogin(tc.fault)
 				start := time.Now()
 				f := fail(t, c, phone, notice)
-				if f.Verdict != tc.verdict || f.Code != tc.code || f.Answered != tc.answered {
+				if f.Verdict != tc.verdict || f.Code != tc.code || f.MaybeTaken {
 					t.Errorf("%+v", f)
 				}
 				if tc.name == "silence" && time.Since(start) != 10*time.Second {

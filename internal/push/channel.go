@@ -67,7 +67,7 @@ type Failure struct {
 	Verdict    Verdict
 	Code       string        // the service's own word, such as "UNREGISTERED" or "429"; stable, no secret
 	RetryAfter time.Duration // what the service asked for; 0 if it did not say
-	Answered   bool          // whether an HTTP answer came; without one the message may have been taken
+	MaybeTaken bool          // it is not known that the service refused: it may have taken the message
 	Cause      error         // for the log; carries neither token nor text
 }
 
@@ -82,10 +82,11 @@ func (f *Failure) Error() string {
 func (f *Failure) Unwrap() error { return f.Cause }
 
 // failureOf returns the Failure within err; an error of another kind is one that
-// may pass, since dropping a reminder for a reason we do not know is the worse mistake.
+// may pass, since dropping a reminder for a reason we do not know is the worse
+// mistake. Nor is it known to have been refused.
 func failureOf(err error) *Failure {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return f
 	}
-	return &Failure{Verdict: Retry, Code: "unknown", Cause: err}
+	return &Failure{Verdict: Retry, Code: "unknown", MaybeTaken: true, Cause: err}
 }

@@ -10,7 +10,7 @@ import (
 // A process that is killed goes on at once in the next: what it may have sent is
 // sent again and says so, and what it had not begun is sent as if nothing happened.
 func TestCrashLosesNothingAndMarksWhatMayComeTwice(t *testing.T) { // R:B3
-	again := []string{againNote}
+	again := []string{againNotes["restart"]}
 	for _, c := range []struct {
 		point    string
 		fcmFails bool
@@ -64,8 +64,8 @@ func TestCrashOnEachChannelOfTheChain(t *testing.T) {
 		w.dies("push.fallback")
 		w.dies("push.taken") // Telegram took it
 		w.deliver()
-		same(t, notes(w.fcm), [][]string{{againNote}})
-		same(t, notes(w.telegram), [][]string{{}, {againNote}})
+		same(t, notes(w.fcm), [][]string{{againNotes["restart"]}})
+		same(t, notes(w.telegram), [][]string{{}, {againNotes["restart"]}})
 		equal(t, w.of("fire").State, Accepted)
 		equal(t, w.of("fire").Attempts, 4)
 	})

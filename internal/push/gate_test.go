@@ -11,7 +11,7 @@ import (
 
 func throttle(after time.Duration) func(context.Context, Target) error {
 	return func(context.Context, Target) error {
-		return &Failure{Verdict: Throttled, Code: "429", RetryAfter: after, Answered: true}
+		return &Failure{Verdict: Throttled, Code: "429", RetryAfter: after}
 	}
 }
 

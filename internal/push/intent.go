@@ -22,7 +22,7 @@ const (
 	Accepted  State = "accepted"         // a service took it
 	Retryable State = "failed_retryable" // it is tried again
 	Terminal  State = "failed_terminal"  // it is not
-	Unknown   State = "unknown"          // its time is up, and a crash hides whether a service took it
+	Unknown   State = "unknown"          // its time is up, and nobody knows whether a service took it
 )
 
 // intent is a notice under way, as whoever holds its lease sees it.
@@ -63,18 +63,27 @@ func (in *intent) expires() int64 {
 const (
 	lateAfter = time.Minute
 	lateNote  = "late, was due "
-	againNote = "sent again after a restart"
 )
 
-// message is what goes out now. A notice that is late says when it was due.
-func (in *intent) message(now time.Time, again bool) Message {
+// doubt is why a service may have taken a notice though no attempt was accepted.
+type doubt string
+
+// againNotes are what a person reads on a notice that may come twice.
+var againNotes = map[doubt]string{
+	"restart":    "sent again after a restart",
+	"unanswered": "sent again, the first may have arrived",
+}
+
+// message is what goes out now. A notice that is late says when it was due, and one
+// that may be the second says why.
+func (in *intent) message(now time.Time, why doubt) Message {
 	n := in.notice
 	notes := slices.Clone(n.Notes)
 	if now.Sub(n.DueAt) > lateAfter {
 		notes = append(notes, lateNote+clock(n.DueAt, now, n.Zone))
 	}
-	if again {
-		notes = append(notes, againNote)
+	if again := againNotes[why]; again != "" {
+		notes = append(notes, again)
 	}
 	return Message{FireID: n.FireID, Title: n.Title, Body: n.Body, Notes: notes, DueAt: n.DueAt, TTL: n.TTL}
 }
@@ -99,6 +108,7 @@ type targetRow struct {
 	state        State
 	attempts     int
 	nextAt       int64
+	doubt        doubt // of any attempt so far; of one that is not recorded it is the crash
 }
 
 // spot names a target among those of an intent, or a gate.
@@ -111,14 +121,18 @@ func targetsTx(tx *sqlite.Tx, intentID string) (map[spot]targetRow, error) {
 		var row targetRow
 		var registration []byte
 		var next *int64
-		err = r.Scan(&at.channel, &at.place, &registration, &row.state, &row.attempts, &next)
+		err = r.Scan(&at.channel, &at.place, &registration, &row.state, &row.attempts, &next, &row.doubt)
 		copy(row.registration[:], registration)
 		if next != nil {
 			row.nextAt = *next
 		}
 		rows[at] = row
 		return struct{}{}, err
-	}, `SELECT channel, place, registration, state, attempts, next_attempt_at FROM delivery_targets WHERE intent_id = ?`, intentID)
+	}, `
+		SELECT channel, place, registration, state, attempts, next_attempt_at,
+		  CASE state WHEN 'sending' THEN 'restart' ELSE coalesce(doubt, '') END
+		FROM delivery_targets
+		WHERE intent_id = ?`, intentID)
 	return rows, err
 }
 

@@ -302,7 +302,7 @@ func TestLateNoteTellsTheTimeAsThePersonReadsIt(t *testing.T) {
 		{"Europe/Berlin", time.Hour, []string{"2 earlier missed"}, []string{"2 earlier missed", "late, was due 08:30"}},
 	} {
 		in := &intent{notice: Notice{DueAt: due, Zone: c.zone, Notes: c.notes}}
-		same(t, in.message(due.Add(c.after), false).Notes, c.want)
+		same(t, in.message(due.Add(c.after), "").Notes, c.want)
 	}
 }
 

@@ -67,12 +67,12 @@ type survey struct {
 // no target has taken the notice. Once one has, only its neighbours on the same
 // route that failed are tried again, for their own sake.
 func (v view) decide() decision {
-	took, crashed := "", false
+	took, unsure := "", false
 	for at, row := range v.rows {
 		if row.state == Accepted {
 			took = at.channel
 		}
-		crashed = crashed || row.state == Sending
+		unsure = unsure || row.doubt != ""
 	}
 	s := v.look(took)
 	over := v.now >= v.expires && !v.first
@@ -81,7 +81,7 @@ func (v view) decide() decision {
 		return decision{route: s.route, targets: s.due}
 	case took != "" && (s.earliest == 0 || over):
 		return decision{state: Accepted}
-	case over && crashed:
+	case over && unsure:
 		return decision{state: Unknown}
 	case over:
 		return decision{state: Terminal}

@@ -141,7 +141,7 @@ func (o *Outbox) failedTx(tx *sqlite.Tx, in *intent, s *step, t Target, f *Failu
 	}
 	_, err = tx.Exec(`
 		UPDATE delivery_targets
-		SET state = ?, next_attempt_at = ?, code = ?
-		WHERE intent_id = ? AND channel = ? AND place = ?`, state, at, f.Code, in.id, channel, t.place())
+		SET state = ?, next_attempt_at = ?, code = ?, doubt = CASE WHEN ? THEN 'unanswered' ELSE doubt END
+		WHERE intent_id = ? AND channel = ? AND place = ?`, state, at, f.Code, f.MaybeTaken, in.id, channel, t.place())
 	return err
 }

@@ -40,8 +40,8 @@ func (o *Outbox) begin(ctx context.Context, in *intent) (*step, error) {
 		}
 		s = &step{route: o.routes[d.route], found: routes, at: d.route, targets: d.targets}
 		for _, t := range d.targets {
-			again := v.rows[spot{s.route.Channel.Name(), t.place()}].state == Sending
-			s.messages = append(s.messages, in.message(tx.Now, again))
+			row := v.rows[spot{s.route.Channel.Name(), t.place()}]
+			s.messages = append(s.messages, in.message(tx.Now, row.doubt))
 		}
 		return in.markTx(tx, s)
 	})
@@ -93,7 +93,8 @@ func (in *intent) markTx(tx *sqlite.Tx, s *step) error {
 			INSERT INTO delivery_targets (intent_id, channel, place, registration, state, attempts)
 			VALUES (?, ?, ?, ?, 'sending', 1)
 			ON CONFLICT (intent_id, channel, place) DO UPDATE
-			SET registration = excluded.registration, state = 'sending', attempts = attempts + 1, next_attempt_at = NULL, code = NULL`,
+			SET registration = excluded.registration, state = 'sending', attempts = attempts + 1, next_attempt_at = NULL, code = NULL,
+				doubt = CASE state WHEN 'sending' THEN 'restart' ELSE doubt END`,
 			in.id, in.channel, t.place(), registration); err != nil {
 			return err
 		}
@@ -150,7 +151,7 @@ func (o *Outbox) send(ctx context.Context, s *step) []outcome {
 	index := make([]int, len(s.targets))
 	for i := range index {
 		index[i] = i
-		outcomes[i].failure = &Failure{Verdict: Retry, Code: "panic"}
+		outcomes[i].failure = &Failure{Verdict: Retry, Code: "panic", MaybeTaken: true}
 	}
 	err := loop.Each(sending, len(index), index, func(ctx context.Context, i int) error {
 		id, err := s.route.Channel.Send(ctx, s.targets[i], s.messages[i])

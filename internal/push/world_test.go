@@ -107,7 +107,7 @@ func (f *fake) last() post {
 func take(context.Context, Target) error { return nil }
 
 func fail(v Verdict, code string) func(context.Context, Target) error {
-	return func(context.Context, Target) error { return &Failure{Verdict: v, Code: code, Answered: true} }
+	return func(context.Context, Target) error { return &Failure{Verdict: v, Code: code} }
 }
 
 // each answers by address; others are taken.
@@ -123,7 +123,7 @@ func each(answers map[string]func(context.Context, Target) error) func(context.C
 // hang is a service that never answers.
 func hang(ctx context.Context, _ Target) error {
 	<-ctx.Done()
-	return &Failure{Verdict: Retry, Code: "timeout"}
+	return &Failure{Verdict: Retry, Code: "timeout", MaybeTaken: true}
 }
 
 // world is one node's push with fakes for the services. Ada has a chat, Bob has

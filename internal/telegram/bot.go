@@ -1,16 +1,16 @@
 // Package telegram is the push channel to Telegram chats. The bot library puts
 // the token into the text of every network error, takes no context and ignores
-// the HTTP status: here each call goes through a wire of its own that bounds it,
-// reads the answer itself, and lets no such text through.
+// the HTTP status: here each call goes through a wire of its own that ends with
+// Send's context, reads the answer itself, and lets no such text through.
 package telegram
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
@@ -20,9 +20,8 @@ import (
 // Options say which bot speaks, and to whom.
 type Options struct {
 	Token     string            // from BotFather, such as 123456:ABC…
-	Endpoint  string            // base URL; empty: Telegram's
-	Transport http.RoundTripper // nil: TCP, through the environment's proxy if it names one
-	Timeout   time.Duration     // of one call; 0: 15 s
+	Endpoint  string            // base URL without a slash at its end; empty: Telegram's
+	Transport http.RoundTripper // carries each call
 }
 
 // Bot speaks as one bot. It makes no call until it has something to send, so a
@@ -30,33 +29,15 @@ type Options struct {
 type Bot struct {
 	api      tgbotapi.BotAPI
 	base     http.RoundTripper
-	timeout  time.Duration
 	progress progress
 }
 
 // New returns a bot. Whether the token is good shows at the first Send.
 func New(o Options) *Bot {
-	b := &Bot{api: tgbotapi.BotAPI{Token: o.Token}, base: o.Transport, timeout: o.Timeout}
-	if b.base == nil {
-		b.base = tcp()
-	}
-	if b.timeout == 0 {
-		b.timeout = 15 * time.Second
-	}
-	endpoint := strings.TrimRight(o.Endpoint, "/")
-	if endpoint == "" {
-		endpoint = "https://api.telegram.org"
-	}
+	b := &Bot{api: tgbotapi.BotAPI{Token: o.Token}, base: o.Transport}
+	endpoint := cmp.Or(o.Endpoint, "https://api.telegram.org")
 	b.api.SetAPIEndpoint(strings.ReplaceAll(endpoint, "%", "%%") + "/bot%s/%s")
 	return b
-}
-
-// tcp is the default transport. A node at home changes networks and sleeps: a
-// ping finds the connection that died meanwhile.
-func tcp() http.RoundTripper {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}
-	return t
 }
 
 // Name implements push.Channel.
@@ -115,8 +96,6 @@ func (b *Bot) sendPart(ctx context.Context, chat int64, text string, bold int) (
 
 // call sends m once. Each failure is one that this package has worded.
 func (b *Bot) call(ctx context.Context, m tgbotapi.MessageConfig) (int, *push.Failure) {
-	ctx, cancel := context.WithTimeout(ctx, b.timeout)
-	defer cancel()
 	api := b.api
 	w := &wire{ctx: ctx, base: b.base, token: b.api.Token}
 	api.Client = w

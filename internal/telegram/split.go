@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -30,7 +31,7 @@ func cut(text string, room int) int {
 		n := cluster(text[end:])
 		used += units(text[end : end+n])
 		if used > room {
-			return firstNonZero(line, space, end, within(text, room))
+			return cmp.Or(line, space, end, within(text, room))
 		}
 		end += n
 		if used <= room/2 {
@@ -99,13 +100,4 @@ func isFlag(r rune) bool { return r >= firstFlag && r <= lastFlag }
 
 func extends(r rune) bool {
 	return unicode.Is(unicode.M, r) || r >= firstTone && r <= lastTone || r >= firstTagRune && r <= lastTagRune
-}
-
-func firstNonZero(ns ...int) int {
-	for _, n := range ns {
-		if n > 0 {
-			return n
-		}
-	}
-	return 0
 }

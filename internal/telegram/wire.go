@@ -32,6 +32,8 @@ type wire struct {
 	status int // of the whole answer; 0: none came
 	header http.Header
 	err    error // why none came
+
+	maybeTaken bool // beside err: Telegram may have taken the message
 }
 
 // errUnread ends the library's part of a call whose outcome the wire knows better.
@@ -39,15 +41,15 @@ var errUnread = errors.New("no answer of the Bot API")
 
 // Do implements the library's HTTPClient. It hands on only what the Bot API itself said.
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
-	resp, err := w.base.RoundTrip(r.WithContext(w.ctx))
+	resp, maybeTaken, err := push.Post(w.base, r.WithContext(w.ctx))
 	if err != nil {
-		w.err = w.redact(err)
+		w.err, w.maybeTaken = w.redact(err), maybeTaken
 		return nil, errUnread
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, longestAnswer))
 	if err != nil {
-		w.err = w.redact(fmt.Errorf("the answer broke off: %w", err))
+		w.err, w.maybeTaken = w.redact(fmt.Errorf("the answer broke off: %w", err)), true
 		return nil, errUnread
 	}
 	w.status, w.header = resp.StatusCode, resp.Header
@@ -73,13 +75,14 @@ func (w *wire) failure() *push.Failure {
 	case w.err == nil && w.status == 0:
 		return &push.Failure{Verdict: push.Misconfig, Code: "bad_request_url", Cause: errors.New("endpoint and token make no URL")}
 	case w.err != nil:
-		return &push.Failure{Verdict: push.Retry, Code: codeOf(w.err), Cause: w.err}
+		return &push.Failure{Verdict: push.Retry, Code: codeOf(w.err), MaybeTaken: w.maybeTaken, Cause: w.err}
 	case w.status == http.StatusOK:
-		return &push.Failure{Verdict: push.Retry, Code: "unreadable_answer", Answered: true, Cause: errUnread}
+		return &push.Failure{Verdict: push.Retry, Code: "unreadable_answer", MaybeTaken: true, Cause: errUnread}
 	}
 	f := &push.Failure{
-		Verdict: push.Retry, Code: strconv.Itoa(w.status), Answered: true,
-		Cause: fmt.Errorf("HTTP %d, and no answer of the Bot API", w.status),
+		Verdict: push.Retry, Code: strconv.Itoa(w.status),
+		MaybeTaken: w.status/100 == 5, // a gateway may have passed it on
+		Cause:      fmt.Errorf("HTTP %d, and no answer of the Bot API", w.status),
 	}
 	if w.status == http.StatusTooManyRequests { // from a gateway, which speaks in headers
 		seconds, _ := strconv.Atoi(w.header.Get("Retry-After"))
@@ -97,7 +100,7 @@ func wait(seconds int) time.Duration {
 // it may quote the text.
 func judge(e *tgbotapi.Error) *push.Failure {
 	f := &push.Failure{
-		Verdict: push.Retry, Code: strconv.Itoa(e.Code), Answered: true,
+		Verdict: push.Retry, Code: strconv.Itoa(e.Code),
 		RetryAfter: wait(e.RetryAfter),
 		Cause:      fmt.Errorf("the Bot API refused with %d", e.Code),
 	}
