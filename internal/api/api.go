@@ -65,29 +65,30 @@ func New(s Services) http.Handler {
 
 // routes is every route that people and phones use, on one screen.
 func (a *api) routes() {
-	post(a, "/v1/auth/login", "Log in", a.login, a.noKey)
-	act(a, "/v1/auth/logout", "End this session", a.logout, a.authenticate, a.noKey)
+	add(a, route{"POST", "/v1/auth/login", "Log in", 200, []gate{a.noKey}}, a.login)
+	add(a, route{"POST", "/v1/auth/logout", "End this session", 204, []gate{a.authenticate, a.noKey}}, a.logout)
 
-	get(a, "/v1/me", "Who am I", a.me)
-	patch(a, "/v1/me", "Change how I am served", a.changeMe)
+	mine := []gate{a.authenticate}
+	add(a, route{"GET", "/v1/me", "Who am I", 200, mine}, a.me)
+	add(a, route{"PATCH", "/v1/me", "Change how I am served", 200, mine}, a.changeMe)
 
-	get(a, "/v1/todos", "List todos", a.listTodos)
-	create(a, "/v1/todos", "Add a todo", a.addTodo)
-	get(a, "/v1/todos/{ref}", "One todo", a.getTodo)
-	patch(a, "/v1/todos/{ref}", "Change a todo", a.changeTodo)
-	remove(a, "/v1/todos/{ref}", "Delete a todo", a.deleteTodo)
+	add(a, route{"GET", "/v1/todos", "List todos", 200, mine}, a.listTodos)
+	add(a, route{"POST", "/v1/todos", "Add a todo", 201, mine}, a.addTodo)
+	add(a, route{"GET", "/v1/todos/{ref}", "One todo", 200, mine}, a.getTodo)
+	add(a, route{"PATCH", "/v1/todos/{ref}", "Change a todo", 200, mine}, a.changeTodo)
+	add(a, route{"DELETE", "/v1/todos/{ref}", "Delete a todo", 204, mine}, a.deleteTodo)
 
-	get(a, "/v1/scheduled-messages", "List reminders", a.listMessages)
-	create(a, "/v1/scheduled-messages", "Add a reminder", a.addMessage)
-	get(a, "/v1/scheduled-messages/{ref}", "One reminder", a.getMessage)
-	patch(a, "/v1/scheduled-messages/{ref}", "Change a reminder", a.changeMessage)
-	remove(a, "/v1/scheduled-messages/{ref}", "Delete a reminder", a.deleteMessage)
+	add(a, route{"GET", "/v1/scheduled-messages", "List reminders", 200, mine}, a.listMessages)
+	add(a, route{"POST", "/v1/scheduled-messages", "Add a reminder", 201, mine}, a.addMessage)
+	add(a, route{"GET", "/v1/scheduled-messages/{ref}", "One reminder", 200, mine}, a.getMessage)
+	add(a, route{"PATCH", "/v1/scheduled-messages/{ref}", "Change a reminder", 200, mine}, a.changeMessage)
+	add(a, route{"DELETE", "/v1/scheduled-messages/{ref}", "Delete a reminder", 204, mine}, a.deleteMessage)
 
-	get(a, "/v1/push-tokens", "The devices that ring", a.listDevices)
-	create(a, "/v1/push-tokens", "Have a device ring", a.addDevice)
-	remove(a, "/v1/push-tokens/{device_id}", "Have a device ring no more", a.deleteDevice)
+	add(a, route{"GET", "/v1/push-tokens", "The devices that ring", 200, mine}, a.listDevices)
+	add(a, route{"POST", "/v1/push-tokens", "Have a device ring", 201, mine}, a.addDevice)
+	add(a, route{"DELETE", "/v1/push-tokens/{device_id}", "Have a device ring no more", 204, mine}, a.deleteDevice)
 
-	get(a, "/v1/fires/{id}", "What became of a reminder, attempt by attempt", a.getFire)
+	add(a, route{"GET", "/v1/fires/{id}", "What became of a reminder, attempt by attempt", 200, mine}, a.getFire)
 }
 
 // config is huma without what would name or fetch from other people's hosts.
@@ -105,56 +106,40 @@ func (a *api) config() huma.Config {
 
 type handler[I, O any] func(context.Context, *I) (*O, error)
 
+// gate lets a request pass to what is behind it, or answers it.
 type gate = func(huma.Context, func(huma.Context))
 
-func get[I, O any](a *api, path, summary string, h handler[I, O]) {
-	register(a, http.MethodGet, path, summary, http.StatusOK, h, a.authenticate)
+// route is where a handler is found. Its gates come first, in order: nothing of a
+// request is looked at before it is known whose it is.
+type route struct {
+	method, path, summary string
+	status                int
+	gates                 []gate
 }
 
-// create is a POST that makes something; it may carry an Idempotency-Key.
-func create[I, O any](a *api, path, summary string, h handler[I, O]) {
-	register(a, http.MethodPost, path, summary, http.StatusCreated, h, a.authenticate)
-}
-
-func post[I, O any](a *api, path, summary string, h handler[I, O], m ...gate) {
-	register(a, http.MethodPost, path, summary, http.StatusOK, h, m...)
-}
-
-func act[I, O any](a *api, path, summary string, h handler[I, O], m ...gate) {
-	register(a, http.MethodPost, path, summary, http.StatusNoContent, h, m...)
-}
-
-func patch[I, O any](a *api, path, summary string, h handler[I, O]) {
-	register(a, http.MethodPatch, path, summary, http.StatusOK, h, a.authenticate)
-	content := a.huma.OpenAPI().Paths[path].Patch.RequestBody.Content
-	content[mergePatch] = content[plainJSON]
-}
-
-func remove[I, O any](a *api, path, summary string, h handler[I, O]) {
-	register(a, http.MethodDelete, path, summary, http.StatusNoContent, h, a.authenticate)
-}
-
-// register adds a route. Its gates come first, in order: nothing of a request is
-// looked at before it is known whose it is.
-func register[I, O any](a *api, method, path, summary string, status int, h handler[I, O], m ...gate) {
+func add[I, O any](a *api, r route, h handler[I, O]) {
 	op := huma.Operation{
-		OperationID: operationID(method, path), Method: method, Path: path, Summary: summary, DefaultStatus: status,
+		OperationID: operationID(r.method, r.path), Method: r.method, Path: r.path, Summary: r.summary, DefaultStatus: r.status,
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody sees to both
+		Middlewares: slices.Concat(huma.Middlewares{a.named}, r.gates, []gate{plainly, a.readQuery}),
 	}
-	if path != "/v1/auth/login" {
+	if r.path != "/v1/auth/login" {
 		op.Security = []map[string][]string{{"session": {}}}
 	}
-	op.Middlewares = append(m, plainly, a.readQuery)
 	if _, has := reflect.TypeFor[I]().FieldByName("Body"); has {
 		op.Middlewares = append(op.Middlewares, a.readBody)
 	}
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err != nil {
-			return nil, a.problem(ctx, method+" "+path, err)
+			return nil, a.problem(ctx, r.method+" "+r.path, err)
 		}
 		return out, nil
 	})
+	if r.method == http.MethodPatch {
+		content := a.huma.OpenAPI().Paths[r.path].Patch.RequestBody.Content
+		content[mergePatch] = content[plainJSON]
+	}
 }
 
 func operationID(method, path string) string {

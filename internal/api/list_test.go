@@ -86,7 +86,7 @@ func TestACursorOfAnotherListIsRefused(t *testing.T) {
 			c.post("/v1/push-tokens", fmt.Sprintf(`{"token": "%d%s", "platform": "ios", "device_id": "%d%s"}`, i, c.id, i, c.id)).wants(201)
 		}
 	}
-	lists := []string{"/v1/todos?", "/v1/todos?done=true&", "/v1/todos?done=false&", "/v1/todos?q=x&", "/v1/todos?q=y&", "/v1/todos?due_before=2027-01-01T00:00Z&",
+	lists := []string{"/v1/todos?", "/v1/todos?done=true&", "/v1/todos?done=false&", "/v1/todos?q=x&", "/v1/todos?q=y&", "/v1/todos?due_before=2027-01-01T00:00Z&", "/v1/todos?q=2027-01-01T00:00Z&",
 		"/v1/scheduled-messages?", "/v1/push-tokens?"}
 	good := 0
 	for _, of := range lists {

@@ -227,8 +227,6 @@ func TestThePeerReadsWhatWasPosted(t *testing.T) {
 func TestAPollThatIsHeldOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		defer n.db.Close()
-		defer n.userDB.Close()
 		cursor := n.local().get("/peer/v1/changes").wants(200).text("cursor")
 		poll := func() (took time.Duration, rows int) {
 			start := time.Now()

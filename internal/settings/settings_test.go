@@ -133,11 +133,11 @@ func TestEachPersonHasOneRow(t *testing.T) {
 		_, err := n.set(anna, zone)
 		n.must(err)
 		equal(t, "zone", n.get(anna).Zone, zone)
+		equal(t, "empty zones", n.count(`SELECT count(*) FROM settings WHERE tz = ''`), 0)
 	}
 	_, err := n.set(ben, "America/New_York")
 	n.must(err)
 	equal(t, "rows", n.count(`SELECT count(*) FROM settings`), 2)
-	equal(t, "empty zones", n.count(`SELECT count(*) FROM settings WHERE tz = ''`), 0)
 	equal(t, "anna's", n.get(anna).Zone, "Europe/Berlin")
 	// What says nothing new moves nobody.
 	equal(t, "moves", strings.Join(n.moved, ", "), strings.Join([]string{anna + " Europe/Berlin", anna + " Asia/Tokyo", anna + " ", anna + " Europe/Berlin", ben + " America/New_York"}, ", "))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"tandem/internal/sqlite"
 	"tandem/internal/when"
 )
 
@@ -81,6 +82,9 @@ func TestALocalTimeIsReadInTheTodosOwnZone(t *testing.T) {
 	todo = n.edit(todo, Change{DueAt: &later, Zone: &none})
 	equal(t, "due", when.Format(*todo.DueAt), "2026-05-06T09:00:00Z")
 	equal(t, "zone", *todo.Zone, "Europe/Berlin")
+	// One that only the peer knows is no help.
+	n.must(n.write(func(tx *sqlite.Tx) error { _, err := tx.Exec(`UPDATE todos SET tz = 'Mars/Olympus'`); return err }))
+	equal(t, "due", when.Format(*n.edit(todo, Change{DueAt: new("2026-05-06T12:00")}).DueAt), "2026-05-06T10:00:00Z")
 }
 
 // R:A10: a time is read in a zone that somebody named, or not at all.
