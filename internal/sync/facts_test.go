@@ -109,9 +109,8 @@ func TestFactOfALongTextCrosses(t *testing.T) {
 }
 
 func TestKeyedUIDDependsOnItsPartsAndOnNothingElse(t *testing.T) {
-	if sync.KeyedUID("a", "bc") != sync.KeyedUID("a", "bc") {
-		t.Error("it is not the same twice")
-	}
+	first, second := sync.KeyedUID("a", "bc"), sync.KeyedUID("a", "bc")
+	equal(t, "the second time", second, first)
 	seen := map[sync.UID]string{}
 	for _, parts := range [][]string{{"a", "bc"}, {"ab", "c"}, {"abc"}, {"a", "bc", ""}, {"", "a", "bc"}, {"bc", "a"}, {}} {
 		uid := sync.KeyedUID(parts...)
