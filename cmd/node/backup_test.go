@@ -152,7 +152,7 @@ func TestABackupThatIsKilledLeavesNothingCalledDIR(t *testing.T) {
 			left, err := filepath.Glob(dir + "*")
 			must(t, err)
 			equal(t, "left", fmt.Sprint(left), "["+partial(dir)+"]")
-			verb(t, w.home.env, "", "backup", dir).exits(t, exitFailed, partial(dir), "remove it")
+			verb(t, w.home.env, "", "backup", dir).exits(t, exitFailed, "remove "+partial(dir))
 			must(t, os.RemoveAll(partial(dir)))
 			verb(t, w.home.env, "", "backup", dir).exits(t, exitOK)
 			whole(t, dir, "home")

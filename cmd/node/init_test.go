@@ -82,9 +82,9 @@ func TestTheDataFlagWins(t *testing.T) {
 	env, data := alone(t)
 	file := filepath.Join(t.TempDir(), "node.yaml")
 	must(t, os.WriteFile(file, []byte("node: {name: filed, origin: 0, data: "+data+"-of-the-file}\n"), 0o600))
-	verb(t, env, adasPassword, "init", "--email", demoEmail, "--password-stdin", "--data", data+"-of-the-flag", "--config", file).exits(t, exitOK, "of alone")
-	verb(t, env[2:], adasPassword, "init", "--email", demoEmail, "--password-stdin", "--config", file).exits(t, exitOK, "of filed")
-	verb(t, env[3:], adasPassword, "init", "--email", demoEmail, "--password-stdin", "--config", file).exits(t, exitOK, "of filed")
+	verb(t, env, adasPassword, "init", "--email", demoEmail, "--password-stdin", "--data", data+"-of-the-flag", "--config", file).exits(t, exitOK)
+	verb(t, env[2:], adasPassword, "init", "--email", demoEmail, "--password-stdin", "--config", file).exits(t, exitOK)
+	verb(t, env[3:], adasPassword, "init", "--email", demoEmail, "--password-stdin", "--config", file).exits(t, exitOK)
 	for _, made := range []string{data + "-of-the-flag", data, data + "-of-the-file"} {
 		if _, err := os.Stat(filepath.Join(made, "users.db")); err != nil {
 			t.Error(err)

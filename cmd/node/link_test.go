@@ -67,7 +67,7 @@ func TestANodeOutlivesWhateverAnswersInItsPeersPlace(t *testing.T) {
 				}))
 				b.cloud.add("from the cloud")
 				b.home.add("from home")
-				settle(5 * time.Minute)
+				settle(3 * time.Minute)
 				equal(t, "home works", b.home.todos(), "0-1 from home")
 				status := b.home.node.client.Status()
 				equal(t, "what is wrong", status.Code, c.code)

@@ -94,6 +94,7 @@ func TestALostAnswerOfFCMShowsOneNotice(t *testing.T) { // R:C1
 		settle(20 * time.Minute)
 		equal(t, "posts", b.fcm.Posts("phone"), 2)
 		equal(t, "on the screen", len(b.fcm.Screen("phone")), 1)
+		equal(t, "that says so", strings.Count(b.rang(), "sent again, the first may have arrived"), 1)
 	})
 }
 

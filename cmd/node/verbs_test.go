@@ -185,7 +185,7 @@ func TestAPortInUseSaysWhatToDo(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	env, _ := inhabited(t)
-	verb(t, append(env, "TANDEM_HTTP_LISTEN="+l.Addr().String()), "", "serve").exits(t, exitFailed, "address already in use", "Choose another http.listen")
+	verb(t, append(env, "TANDEM_HTTP_LISTEN="+l.Addr().String()), "", "serve").exits(t, exitFailed, "address already in use", "choose another http.listen")
 }
 
 // spoil changes a file of a node, as other programs and disks do.
