@@ -65,30 +65,29 @@ func New(s Services) http.Handler {
 
 // routes is every route that people and phones use, on one screen.
 func (a *api) routes() {
-	add(a, route{"POST", "/v1/auth/login", "Log in", 200, []gate{a.noKey}}, a.login)
-	add(a, route{"POST", "/v1/auth/logout", "End this session", 204, []gate{a.authenticate, a.noKey}}, a.logout)
+	add(a, route{"POST", "/v1/auth/login", "Log in", 200, nobody}, a.login)
+	add(a, route{"POST", "/v1/auth/logout", "End this session", 204, leaving}, a.logout)
 
-	mine := []gate{a.authenticate}
-	add(a, route{"GET", "/v1/me", "Who am I", 200, mine}, a.me)
-	add(a, route{"PATCH", "/v1/me", "Change how I am served", 200, mine}, a.changeMe)
+	add(a, route{"GET", "/v1/me", "Who am I", 200, session}, a.me)
+	add(a, route{"PATCH", "/v1/me", "Change how I am served", 200, session}, a.changeMe)
 
-	add(a, route{"GET", "/v1/todos", "List todos", 200, mine}, a.listTodos)
-	add(a, route{"POST", "/v1/todos", "Add a todo", 201, mine}, a.addTodo)
-	add(a, route{"GET", "/v1/todos/{ref}", "One todo", 200, mine}, a.getTodo)
-	add(a, route{"PATCH", "/v1/todos/{ref}", "Change a todo", 200, mine}, a.changeTodo)
-	add(a, route{"DELETE", "/v1/todos/{ref}", "Delete a todo", 204, mine}, a.deleteTodo)
+	add(a, route{"GET", "/v1/todos", "List todos", 200, session}, a.listTodos)
+	add(a, route{"POST", "/v1/todos", "Add a todo", 201, session}, a.addTodo)
+	add(a, route{"GET", "/v1/todos/{ref}", "One todo", 200, session}, a.getTodo)
+	add(a, route{"PATCH", "/v1/todos/{ref}", "Change a todo", 200, session}, a.changeTodo)
+	add(a, route{"DELETE", "/v1/todos/{ref}", "Delete a todo", 204, session}, a.deleteTodo)
 
-	add(a, route{"GET", "/v1/scheduled-messages", "List reminders", 200, mine}, a.listMessages)
-	add(a, route{"POST", "/v1/scheduled-messages", "Add a reminder", 201, mine}, a.addMessage)
-	add(a, route{"GET", "/v1/scheduled-messages/{ref}", "One reminder", 200, mine}, a.getMessage)
-	add(a, route{"PATCH", "/v1/scheduled-messages/{ref}", "Change a reminder", 200, mine}, a.changeMessage)
-	add(a, route{"DELETE", "/v1/scheduled-messages/{ref}", "Delete a reminder", 204, mine}, a.deleteMessage)
+	add(a, route{"GET", "/v1/scheduled-messages", "List reminders", 200, session}, a.listMessages)
+	add(a, route{"POST", "/v1/scheduled-messages", "Add a reminder", 201, session}, a.addMessage)
+	add(a, route{"GET", "/v1/scheduled-messages/{ref}", "One reminder", 200, session}, a.getMessage)
+	add(a, route{"PATCH", "/v1/scheduled-messages/{ref}", "Change a reminder", 200, session}, a.changeMessage)
+	add(a, route{"DELETE", "/v1/scheduled-messages/{ref}", "Delete a reminder", 204, session}, a.deleteMessage)
 
-	add(a, route{"GET", "/v1/push-tokens", "The devices that ring", 200, mine}, a.listDevices)
-	add(a, route{"POST", "/v1/push-tokens", "Have a device ring", 201, mine}, a.addDevice)
-	add(a, route{"DELETE", "/v1/push-tokens/{device_id}", "Have a device ring no more", 204, mine}, a.deleteDevice)
+	add(a, route{"GET", "/v1/push-tokens", "The devices that ring", 200, session}, a.listDevices)
+	add(a, route{"POST", "/v1/push-tokens", "Have a device ring", 201, session}, a.addDevice)
+	add(a, route{"DELETE", "/v1/push-tokens/{device_id}", "Have a device ring no more", 204, session}, a.deleteDevice)
 
-	add(a, route{"GET", "/v1/fires/{id}", "What became of a reminder, attempt by attempt", 200, mine}, a.getFire)
+	add(a, route{"GET", "/v1/fires/{id}", "What became of a reminder, attempt by attempt", 200, session}, a.getFire)
 }
 
 // config is huma without what would name or fetch from other people's hosts.
@@ -106,26 +105,36 @@ func (a *api) config() huma.Config {
 
 type handler[I, O any] func(context.Context, *I) (*O, error)
 
-// gate lets a request pass to what is behind it, or answers it.
-type gate = func(huma.Context, func(huma.Context))
-
-// route is where a handler is found. Its gates come first, in order: nothing of a
-// request is looked at before it is known whose it is.
+// route is where a handler is found.
 type route struct {
 	method, path, summary string
-	status                int
-	gates                 []gate
+	status                int // of success
+	access
 }
+
+// access is what a route asks of its caller, and whether it keeps its answers by key.
+type access struct{ session, keys bool }
+
+var (
+	session = access{session: true, keys: true}
+	nobody  = access{}
+	leaving = access{session: true}
+)
 
 func add[I, O any](a *api, r route, h handler[I, O]) {
 	op := huma.Operation{
 		OperationID: operationID(r.method, r.path), Method: r.method, Path: r.path, Summary: r.summary, DefaultStatus: r.status,
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody sees to both
-		Middlewares: slices.Concat(huma.Middlewares{a.named}, r.gates, []gate{plainly, a.readQuery}),
 	}
-	if r.path != "/v1/auth/login" {
+	// The gates, in order: nothing of a request is looked at before it is known whose it is.
+	if r.session {
+		op.Middlewares = append(op.Middlewares, a.authenticate)
 		op.Security = []map[string][]string{{"session": {}}}
 	}
+	if !r.keys {
+		op.Middlewares = append(op.Middlewares, a.noKey)
+	}
+	op.Middlewares = append(op.Middlewares, plainly, a.readQuery)
 	if _, has := reflect.TypeFor[I]().FieldByName("Body"); has {
 		op.Middlewares = append(op.Middlewares, a.readBody)
 	}

@@ -2,6 +2,9 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 
 	"tandem/internal/fault"
 	"tandem/internal/scheduler"
@@ -71,14 +74,14 @@ func (a *api) addMessage(ctx context.Context, in *newMessageInput) (*createdOutp
 	b := in.Body
 	n := scheduler.Draft{Content: b.Content, TriggerAt: b.TriggerAt, CronExpr: b.CronExpr, RRule: b.RRule, Zone: b.Zone,
 		Disabled: b.Enabled != nil && !*b.Enabled}
-	return once(ctx, a, "POST /v1/scheduled-messages", in.Keyed, in.Body, func(tx *sqlite.Tx) (made[messageBody], error) {
+	return once(ctx, a, in.Keyed, in.Body, func(tx *sqlite.Tx) (made[messageBody], error) {
 		m, warnings, err := a.Scheduler.AddTx(tx, caller(ctx).UserID, n)
 		if err != nil {
 			return made[messageBody]{}, err
 		}
-		body := a.showMessage(m)
-		body.Warnings = warnings
-		return made[messageBody]{"/v1/scheduled-messages/" + body.Ref, etag(m.Head), body}, nil
+		out := a.message(m)
+		out.Body.Warnings = warnings
+		return made[messageBody]{"/v1/scheduled-messages/" + out.Body.Ref, out.ETag, out.Body}, nil
 	})
 }
 
@@ -91,7 +94,16 @@ func (a *api) getMessage(ctx context.Context, in *GetInput) (*rowOutput[messageB
 	if err != nil {
 		return nil, err
 	}
-	return row(in, m.Head, a.showMessage(m))
+	return unlessKnown(in, a.message(m))
+}
+
+// message is a reminder with its tag, which tells apart also what no edit changes:
+// when it rings next moves with the clock and with where its owner lives.
+func (a *api) message(m scheduler.Message) *rowOutput[messageBody] {
+	body := a.showMessage(m)
+	derived, _ := json.Marshal([]any{body.Zone, body.Next, body.Warnings, body.Problem}) // texts marshal
+	hash := sha256.Sum256(derived)
+	return &rowOutput[messageBody]{derivedTag(etag(m.Head), hex.EncodeToString(hash[:6])), body}
 }
 
 type changeMessageInput struct {
@@ -130,7 +142,7 @@ func (a *api) changeMessage(ctx context.Context, in *changeMessageInput) (*rowOu
 	if err != nil {
 		return nil, err
 	}
-	out := &rowOutput[messageBody]{etag(m.Head), a.showMessage(m)}
+	out := a.message(m)
 	out.Body.Warnings = warnings
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,27 +43,40 @@ func fieldsOf(h sync.Head) RowFields {
 
 func stamp(ms int64) string { return when.Format(sqlite.Time(ms)) }
 
-// etag names a version: no two versions of a row share a stamp.
+// etag names a version of a row by its stamp.
 func etag(h sync.Head) string {
 	return `"` + strconv.FormatInt(h.UpdatedAt, 36) + "-" + h.UpdatedBy + `"`
 }
 
-// lists reports whether the value of an If-Match or If-None-Match header covers
-// a version. A weak tag is as good as a strong one, also in If-Match, where RFC
-// 9110 would have it fail: proxies that compress weaken our tags on the way, and
-// each names one version all the same.
-func lists(header, tag string) bool {
+// derivedTag is the tag of an answer that shows more than the row itself: the row's,
+// and after a point, which no node's name has, a hash of the rest.
+func derivedTag(row, rest string) string { return row[:len(row)-1] + "." + rest + `"` }
+
+// tags are those of an If-Match or If-None-Match header. A weak tag is as good as a
+// strong one, also in If-Match, where RFC 9110 would have it fail: proxies that
+// compress weaken our tags on the way, and each names one version all the same.
+func tags(header string) (list []string) {
 	for t := range strings.SplitSeq(header, ",") {
-		if t = strings.TrimSpace(t); t == "*" || strings.TrimPrefix(t, "W/") == tag {
-			return true
-		}
+		list = append(list, strings.TrimPrefix(strings.TrimSpace(t), "W/"))
 	}
-	return false
+	return list
 }
 
-// fresh returns errStale unless the caller's version is the one that is there.
+// lists reports whether an If-None-Match header covers an answer.
+func lists(header, tag string) bool {
+	return slices.ContainsFunc(tags(header), func(t string) bool { return t == "*" || t == tag })
+}
+
+// fresh returns errStale unless an If-Match header covers the version that is there.
+// It goes by the row alone: an edit is not late because a reminder has rung.
 func fresh(ifMatch string, h sync.Head) error {
-	if ifMatch != "" && !lists(ifMatch, etag(h)) {
+	covers := func(t string) bool {
+		if row, _, derived := strings.Cut(t, "."); derived {
+			t = row + `"`
+		}
+		return t == "*" || t == etag(h)
+	}
+	if ifMatch != "" && !slices.ContainsFunc(tags(ifMatch), covers) {
 		return errStale
 	}
 	return nil
@@ -105,13 +119,12 @@ func (notModified) Error() string             { return "not modified" }
 func (notModified) GetStatus() int            { return http.StatusNotModified }
 func (n notModified) GetHeaders() http.Header { return http.Header{"Etag": {n.tag}} }
 
-// row answers a GET.
-func row[T any](in *GetInput, h sync.Head, body T) (*rowOutput[T], error) {
-	tag := etag(h)
-	if in.IfNoneMatch != "" && lists(in.IfNoneMatch, tag) {
-		return nil, notModified{tag}
+// unlessKnown answers a GET: not again what the caller has.
+func unlessKnown[T any](in *GetInput, out *rowOutput[T]) (*rowOutput[T], error) {
+	if in.IfNoneMatch != "" && lists(in.IfNoneMatch, out.ETag) {
+		return nil, notModified{out.ETag}
 	}
-	return &rowOutput[T]{tag, body}, nil
+	return out, nil
 }
 
 // Keyed is what a POST that makes something takes besides its body.
@@ -137,10 +150,10 @@ type createdOutput[T any] struct {
 // answer is kept with the effect, so that who asks again after a lost answer
 // hears it. A second request with the key waits for the first in the queue of the
 // one writer, and is then answered like any later one.
-func once[T any](ctx context.Context, a *api, route string, k Keyed, body any, do func(*sqlite.Tx) (made[T], error)) (*createdOutput[T], error) {
+func once[T any](ctx context.Context, a *api, k Keyed, body any, do func(*sqlite.Tx) (made[T], error)) (*createdOutput[T], error) {
 	var m made[T]
 	var replayed bool
-	r, err := a.request(ctx, route, k, body)
+	r, err := a.keyed(caller(ctx), k, body)
 	if err != nil {
 		return nil, err
 	}
@@ -173,10 +186,10 @@ func once[T any](ctx context.Context, a *api, route string, k Keyed, body any, d
 	return out, nil
 }
 
-// request is what the key of a request is unique within. The body as it was
+// keyed is what the key of a request is unique within. The body as it was
 // understood, so that the order of its fields is no difference, is kept only as a
 // keyed hash: it may hold what is nobody's business.
-func (a *api) request(ctx context.Context, route string, k Keyed, body any) (sqlite.Request, error) {
+func (a *api) keyed(from request, k Keyed, body any) (sqlite.Request, error) {
 	if k.Key == "" {
 		return sqlite.Request{}, nil
 	}
@@ -191,5 +204,5 @@ func (a *api) request(ctx context.Context, route string, k Keyed, body any) (sql
 	}
 	m := hmac.New(sha256.New, a.requests)
 	m.Write(b)
-	return sqlite.Request{Owner: caller(ctx).UserID, Route: route, Key: k.Key, Body: m.Sum(nil)}, nil
+	return sqlite.Request{Owner: from.UserID, Route: from.route, Key: k.Key, Body: m.Sum(nil)}, nil
 }

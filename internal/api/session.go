@@ -14,11 +14,17 @@ import (
 
 var errNoKey = fault.New(fault.Malformed, "idempotency_not_here", "This route takes no Idempotency-Key: an answer that holds a secret is not kept.")
 
-type identityKey struct{}
+// request is whose a request is, and for which route it came.
+type request struct {
+	users.Identity
+	route string // method and pattern
+}
+
+type requestKey struct{}
 
 // caller is who the session belongs to.
-func caller(ctx context.Context) users.Identity {
-	who, _ := ctx.Value(identityKey{}).(users.Identity)
+func caller(ctx context.Context) request {
+	who, _ := ctx.Value(requestKey{}).(request)
 	return who
 }
 
@@ -29,7 +35,8 @@ func (a *api) authenticate(c huma.Context, next func(huma.Context)) {
 		a.refuse(c, err)
 		return
 	}
-	next(huma.WithValue(c, identityKey{}, who))
+	op := c.Operation()
+	next(huma.WithValue(c, requestKey{}, request{who, op.Method + " " + op.Path}))
 }
 
 // noKey refuses what would keep a secret in the answers by key.

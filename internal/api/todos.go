@@ -52,7 +52,7 @@ type newTodoInput struct {
 func (a *api) addTodo(ctx context.Context, in *newTodoInput) (*createdOutput[todoBody], error) {
 	b := in.Body
 	n := todos.New{Content: b.Content, DueAt: b.DueAt, DueOn: b.DueOn, Zone: b.Zone, Done: b.Done, Notes: b.Notes}
-	return once(ctx, a, "POST /v1/todos", in.Keyed, in.Body, func(tx *sqlite.Tx) (made[todoBody], error) {
+	return once(ctx, a, in.Keyed, in.Body, func(tx *sqlite.Tx) (made[todoBody], error) {
 		t, warnings, err := a.Todos.AddTx(tx, caller(ctx).UserID, n)
 		body := showTodo(t)
 		body.Warnings = warnings
@@ -69,7 +69,7 @@ func (a *api) getTodo(ctx context.Context, in *GetInput) (*rowOutput[todoBody], 
 	if err != nil {
 		return nil, err
 	}
-	return row(in, t.Head, showTodo(t))
+	return unlessKnown(in, &rowOutput[todoBody]{etag(t.Head), showTodo(t)})
 }
 
 type changeTodoInput struct {

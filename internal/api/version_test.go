@@ -237,3 +237,19 @@ func TestADevice(t *testing.T) {
 	}
 	equal(t, "ben's", fmt.Sprint(n.ben.get("/v1/push-tokens").at("items")), "[]")
 }
+
+// What a reminder shows besides its row has a part in its tag, but none in whether
+// an edit is late.
+func TestATagTellsThatAReminderRingsAtAnotherTime(t *testing.T) {
+	n := newNode(t)
+	made := n.anna.post("/v1/scheduled-messages", `{"content": "up", "cron_expr": "0 7 * * *"}`).wants(201)
+	at, tag := made.header.Get("Location"), made.header.Get("ETag")
+	n.anna.with("If-None-Match", tag).get(at).wants(304)
+	n.anna.patch("/v1/me", `{"tz": "Pacific/Auckland"}`).wants(200)
+	moved := n.anna.with("If-None-Match", tag).get(at).wants(200)
+	if moved.header.Get("ETag") == tag {
+		t.Error("it has the same tag, and another time")
+	}
+	n.anna.with("If-Match", tag).patch(at, `{"content": "get up"}`).wants(200)
+	n.anna.with("If-Match", tag).patch(at, `{"content": "stay"}`).wants(412)
+}
