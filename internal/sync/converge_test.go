@@ -1,6 +1,7 @@
 package sync_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -406,6 +407,52 @@ func TestNoTextMakesARowDifferFromItself(t *testing.T) {
 		}
 	}
 }
+
+func TestEmptyTextAndNoneAreTwoThings(t *testing.T) {
+	local, cloud := pair(t)
+	r := local.add("milk")
+	local.edit(r, "remind", "")
+	local.edit(local.add("bread"), "due_at", 0)
+	settle(t, local, cloud)
+	equal(t, "reminders that are empty", read[int](cloud, `SELECT count(*) FROM todos WHERE remind = ''`), 1)
+	equal(t, "reminders that are none", read[int](cloud, `SELECT count(*) FROM todos WHERE remind IS NULL`), 1)
+	equal(t, "due in 1970", read[int](cloud, `SELECT count(*) FROM todos WHERE due_at = 0`), 1)
+}
+
+// A reader has read up to a place; whatever is written later stands behind it.
+func TestPlacesAreNotGivenOutAgain(t *testing.T) {
+	for name, change := range map[string]func(n *node){
+		"a row is gone":    func(n *node) { n.exec(`DELETE FROM todos`) },
+		"a fact is gone":   func(n *node) { n.fact("fired", "f", nil); n.restart(); n.exec(`DELETE FROM facts`) },
+		"a fact came last": func(n *node) { n.fact("fired", "f", nil) },
+		"all is gone":      func(n *node) { n.exec(`DELETE FROM todos`); n.exec(`DELETE FROM facts`) },
+		"nothing has gone": func(*node) {},
+		"a write was undone": func(n *node) {
+			_ = n.db.Write(t.Context(), func(tx *sqlite.Tx) error { _, _ = n.addTx(tx, "undone"); return errUndone })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			local, cloud := pair(t)
+			cloud.add("a")
+			cloud.fact("fired", "e", nil)
+			local.pull(cloud)
+			change(cloud)
+			if read[int](cloud, `SELECT count(*) FROM todos`) == 0 {
+				local.exec(`DELETE FROM todos`) // or the number, which is given out again, would be taken there
+			}
+			last := read[int](cloud, `SELECT max((SELECT coalesce(max(seq), 0) FROM facts), (SELECT coalesce(max(seq), 0) FROM todos), (SELECT max(seq) FROM sync_tokens))`)
+			cloud.restart()
+			r := cloud.add("later")
+			if at := read[int](cloud, `SELECT seq FROM todos WHERE content = 'later'`); at <= last {
+				t.Errorf("place %d after %d", at, last)
+			}
+			local.pull(cloud)
+			equal(t, "what came later", local.content(r), "later")
+		})
+	}
+}
+
+var errUndone = errors.New("undone")
 
 // What only a newer version knows passes through an older one unharmed.
 func TestFieldsOfANewerVersionSurviveAnOlderNode(t *testing.T) {
