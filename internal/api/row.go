@@ -162,16 +162,15 @@ func once[T any](ctx context.Context, a *api, k Keyed, body any, do func(*sqlite
 			m, err = do(tx)
 			return err
 		}
-		var answer sqlite.Answer
-		answer, replayed, err = sqlite.OnceTx(tx, r, func() (sqlite.Answer, error) {
+		var answer []byte
+		answer, replayed, err = sqlite.OnceTx(tx, r, func() ([]byte, error) {
 			if m, err = do(tx); err != nil {
-				return sqlite.Answer{}, err
+				return nil, err
 			}
-			b, err := json.Marshal(m)
-			return sqlite.Answer{Status: http.StatusCreated, Body: b}, err
+			return json.Marshal(m)
 		})
 		if err == nil && replayed {
-			err = json.Unmarshal(answer.Body, &m)
+			err = json.Unmarshal(answer, &m)
 		}
 		return err
 	})

@@ -21,43 +21,34 @@ type Request struct {
 	Body  []byte // a keyed hash of the canonical body
 }
 
-// Answer is what was said to a request, to be said again.
-type Answer struct {
-	Status int
-	Body   []byte
-}
-
 // OnceTx runs fn unless the request has been answered within KeysKept; then it
 // returns that answer and true. The answer commits with the effect of fn: a crash
 // leaves both or neither. An fn that fails leaves no trace, so that a request
 // refused today may be repeated tomorrow.
-func OnceTx(tx *Tx, r Request, fn func() (Answer, error)) (Answer, bool, error) {
-	type kept struct {
-		Answer
-		body []byte
-	}
-	scan := func(row Row) (k kept, err error) { return k, row.Scan(&k.Status, &k.Answer.Body, &k.body) }
+func OnceTx(tx *Tx, r Request, fn func() ([]byte, error)) ([]byte, bool, error) {
+	type kept struct{ answer, body []byte }
+	scan := func(row Row) (k kept, err error) { return k, row.Scan(&k.answer, &k.body) }
 	old, found, err := One(tx, scan, `
-		SELECT status, answer, body FROM idempotency
+		SELECT answer, body FROM idempotency
 		WHERE owner = ? AND route = ? AND key = ? AND at > ?`, r.Owner, r.Route, r.Key, tx.Millis()-KeysKept.Milliseconds())
 	switch {
 	case err != nil:
-		return Answer{}, false, err
+		return nil, false, err
 	case found && !bytes.Equal(old.body, r.Body):
-		return Answer{}, false, ErrKeyReused
+		return nil, false, ErrKeyReused
 	case found:
-		return old.Answer, true, nil
+		return old.answer, true, nil
 	}
-	a, err := fn()
+	answer, err := fn()
 	if err != nil {
-		return Answer{}, false, err
+		return nil, false, err
 	}
 	_, err = tx.Exec(`
-		INSERT INTO idempotency (owner, route, key, body, status, answer, at) VALUES (?, ?, ?, ?, ?, ?, ?)
+		INSERT INTO idempotency (owner, route, key, body, answer, at) VALUES (?, ?, ?, ?, ?, ?)
 		ON CONFLICT (owner, route, key) DO UPDATE SET
-			body = excluded.body, status = excluded.status, answer = excluded.answer, at = excluded.at`,
-		r.Owner, r.Route, r.Key, r.Body, a.Status, a.Body, tx.Millis())
-	return a, false, err
+			body = excluded.body, answer = excluded.answer, at = excluded.at`,
+		r.Owner, r.Route, r.Key, r.Body, answer, tx.Millis())
+	return answer, false, err
 }
 
 // PurgeKeysTx forgets keys older than KeysKept, a bounded number at a time so that

@@ -17,10 +17,10 @@ func ask(t *testing.T, db *sqlite.DB, r sqlite.Request, effect string) (string, 
 	t.Helper()
 	var said string
 	err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
-		a, again, err := sqlite.OnceTx(tx, r, func() (sqlite.Answer, error) {
-			return sqlite.Answer{Status: 201, Body: []byte("made " + effect)}, put(effect, "")(tx)
+		a, again, err := sqlite.OnceTx(tx, r, func() ([]byte, error) {
+			return []byte("made " + effect), put(effect, "")(tx)
 		})
-		said = fmt.Sprintf("%d %s again=%v", a.Status, a.Body, again)
+		said = fmt.Sprintf("%s again=%v", a, again)
 		return err
 	})
 	return said, err
@@ -35,10 +35,10 @@ func asks(t *testing.T, db *sqlite.DB, r sqlite.Request, effect, want string) {
 
 func TestRequestUnderAKeyIsDoneOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, db *sqlite.DB) {
-		asks(t, db, request, "a", "201 made a again=false")
+		asks(t, db, request, "a", "made a again=false")
 		for range 3 {
 			time.Sleep(24 * time.Hour)
-			asks(t, db, request, "b", "201 made a again=true")
+			asks(t, db, request, "b", "made a again=true")
 		}
 		equal(t, "what is there", keys(t, db), "a")
 	})
@@ -46,13 +46,13 @@ func TestRequestUnderAKeyIsDoneOnce(t *testing.T) {
 
 func TestKeyCountsForItsOwnerAndItsRouteOnly(t *testing.T) {
 	inBubble(t, func(t *testing.T, db *sqlite.DB) {
-		asks(t, db, request, "a", "201 made a again=false")
+		asks(t, db, request, "a", "made a again=false")
 		for effect, other := range map[string]sqlite.Request{
 			"b": {Owner: "bob", Route: request.Route, Key: request.Key, Body: request.Body},
 			"c": {Owner: request.Owner, Route: "POST /v1/messages", Key: request.Key, Body: request.Body},
 			"d": {Owner: request.Owner, Route: request.Route, Key: "k2", Body: request.Body},
 		} {
-			asks(t, db, other, effect, "201 made "+effect+" again=false")
+			asks(t, db, other, effect, "made "+effect+" again=false")
 		}
 		equal(t, "what is there", keys(t, db), "a b c d")
 	})
@@ -60,13 +60,13 @@ func TestKeyCountsForItsOwnerAndItsRouteOnly(t *testing.T) {
 
 func TestKeyWithAnotherBodyIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, db *sqlite.DB) {
-		asks(t, db, request, "a", "201 made a again=false")
+		asks(t, db, request, "a", "made a again=false")
 		other := request
 		other.Body = []byte("hash of another")
 		if _, err := ask(t, db, other, "b"); !errors.Is(err, sqlite.ErrKeyReused) || !fault.Of(err, fault.Invalid) {
 			t.Fatal(err)
 		}
-		asks(t, db, request, "c", "201 made a again=true")
+		asks(t, db, request, "c", "made a again=true")
 		equal(t, "what is there", keys(t, db), "a")
 	})
 }
@@ -74,8 +74,8 @@ func TestKeyWithAnotherBodyIsRefused(t *testing.T) {
 func TestRequestThatFailedLeavesNoAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, db *sqlite.DB) {
 		err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
-			_, _, err := sqlite.OnceTx(tx, request, func() (sqlite.Answer, error) {
-				return sqlite.Answer{Status: 201}, errors.Join(put("a", "")(tx), errRefused)
+			_, _, err := sqlite.OnceTx(tx, request, func() ([]byte, error) {
+				return []byte("made"), errors.Join(put("a", "")(tx), errRefused)
 			})
 			return err
 		})
@@ -83,7 +83,7 @@ func TestRequestThatFailedLeavesNoAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		equal(t, "what is there", keys(t, db), "")
-		asks(t, db, request, "b", "201 made b again=false")
+		asks(t, db, request, "b", "made b again=false")
 	})
 }
 
@@ -92,26 +92,26 @@ func TestRequestThatFailedLeavesNoAnswer(t *testing.T) {
 func TestAnswerIsLostWithItsEffect(t *testing.T) {
 	inBubble(t, func(t *testing.T, db *sqlite.DB) {
 		err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
-			_, _, err := sqlite.OnceTx(tx, request, func() (sqlite.Answer, error) { return sqlite.Answer{Status: 201}, put("a", "")(tx) })
+			_, _, err := sqlite.OnceTx(tx, request, func() ([]byte, error) { return []byte("made"), put("a", "")(tx) })
 			return errors.Join(err, errRefused) // something after it failed
 		})
 		if !errors.Is(err, errRefused) {
 			t.Fatal(err)
 		}
-		asks(t, db, request, "a", "201 made a again=false")
+		asks(t, db, request, "a", "made a again=false")
 	})
 }
 
 func TestKeyIsForgottenAfterAWeek(t *testing.T) {
 	inBubble(t, func(t *testing.T, db *sqlite.DB) {
-		asks(t, db, request, "a", "201 made a again=false")
+		asks(t, db, request, "a", "made a again=false")
 		time.Sleep(sqlite.KeysKept - time.Millisecond)
-		asks(t, db, request, "b", "201 made a again=true")
+		asks(t, db, request, "b", "made a again=true")
 		time.Sleep(time.Millisecond)
-		asks(t, db, request, "c", "201 made c again=false")
-		asks(t, db, request, "d", "201 made c again=true")
+		asks(t, db, request, "c", "made c again=false")
+		asks(t, db, request, "d", "made c again=true")
 		time.Sleep(sqlite.KeysKept - time.Millisecond) // counted from the newer answer
-		asks(t, db, request, "e", "201 made c again=true")
+		asks(t, db, request, "e", "made c again=true")
 		equal(t, "what is there", keys(t, db), "a c")
 	})
 }
@@ -123,7 +123,7 @@ func TestPurgeForgetsOldKeysSomeAtATime(t *testing.T) {
 				for i := range n {
 					r := request
 					r.Key = fmt.Sprint(prefix, i)
-					if _, _, err := sqlite.OnceTx(tx, r, func() (sqlite.Answer, error) { return sqlite.Answer{Body: []byte{}}, nil }); err != nil {
+					if _, _, err := sqlite.OnceTx(tx, r, func() ([]byte, error) { return []byte{}, nil }); err != nil {
 						return err
 					}
 				}

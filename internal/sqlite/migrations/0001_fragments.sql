@@ -5,7 +5,6 @@ CREATE TABLE idempotency (
   route  TEXT NOT NULL,              -- method and route pattern, such as "POST /v1/todos"
   key    TEXT NOT NULL,
   body   BLOB NOT NULL,              -- HMAC-SHA-256 of the canonical body: a guess at it proves nothing
-  status INTEGER NOT NULL,
   answer BLOB NOT NULL,              -- the whole answer as JSON: location, etag, body
   at     INTEGER NOT NULL,
   PRIMARY KEY (owner, route, key)

@@ -37,7 +37,7 @@ CREATE TABLE push_tokens_held (
 ) STRICT;
 
 -- What is to be told to people, written with what it tells of. Node-local: the
--- other node learns of a delivery by its facts.
+-- other node learns of a delivery by its facts. What is done goes after 90 days.
 CREATE TABLE delivery_intents (
   id              TEXT PRIMARY KEY,
   fire_id         TEXT NOT NULL,
@@ -67,6 +67,7 @@ CREATE TABLE delivery_intents (
   UNIQUE (fire_id, kind)
 ) STRICT;
 CREATE INDEX delivery_intents_due ON delivery_intents (next_attempt_at) WHERE next_attempt_at IS NOT NULL;
+CREATE INDEX delivery_intents_done ON delivery_intents (created_at) WHERE next_attempt_at IS NULL;
 CREATE INDEX delivery_intents_dead ON delivery_intents (created_at) WHERE state IN ('failed_terminal', 'unknown');
 
 -- How it stands with each device or chat that was tried.
