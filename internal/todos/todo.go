@@ -1,5 +1,4 @@
-// Package todos keeps what people mean to do. What the assistant is asked to do
-// is a task, and is kept elsewhere.
+// Package todos keeps what people mean to do.
 package todos
 
 import (
