@@ -102,7 +102,7 @@ func TestABanEndsSessionsOnBothNodesAndPausesReminders(t *testing.T) { // E10
 func TestANoticeUnderWayWaitsForTheEndOfTheBan(t *testing.T) { // E10
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.cloud.register("phone")
-		b.fcm.FailAlways("", standin.HTML(502))
+		b.fcm.FailAlways("", standin.InternalError)
 		b.telegram.FailAlways(0, standin.HTML(502))
 		b.home.remind(map[string]any{"content": "call May", "trigger_at": "2000-01-01T00:05:00Z"})
 		settle(6 * time.Minute)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -133,29 +132,18 @@ func (n *node) openPush(ctx context.Context) error {
 		if err != nil {
 			return errBadConfig.Because(err)
 		}
-		channels = append(channels, push.Route{Channel: channel, Targets: n.unlessBanned(n.tokens.Targets)})
+		channels = append(channels, push.Route{Channel: channel, Targets: n.tokens.Targets})
 	}
 	if c := n.Push.Telegram; c.On() {
 		bot := telegram.New(telegram.Options{Token: string(c.Token), Endpoint: c.Endpoint, Transport: n.out.telegram})
-		channels = append(channels, push.Route{Channel: bot, Targets: n.unlessBanned(n.chats), PerAddress: true})
+		channels = append(channels, push.Route{Channel: bot, Targets: n.chats, PerAddress: true})
 	}
 	var err error
-	n.outbox, err = push.NewOutbox(ctx, n.folder.todos, n.log, n.tokens, push.OutboxOptions{Routes: channels, Crash: n.out.crash, Log: n.logger})
+	n.outbox, err = push.NewOutbox(ctx, n.folder.todos, n.log, n.tokens, push.OutboxOptions{Routes: channels, Disabled: n.users.Disabled, Crash: n.out.crash, Log: n.logger})
 	if err == nil {
 		n.loops = append(n.loops, n.outbox.Loops()...)
 	}
 	return err
-}
-
-// unlessBanned has an owner reached nowhere while banned: what fired before the ban
-// waits for its end, as what is due does.
-func (n *node) unlessBanned(targets func(context.Context, string) ([]push.Target, error)) func(context.Context, string) ([]push.Target, error) {
-	return func(ctx context.Context, owner string) ([]push.Target, error) {
-		if slices.Contains(n.users.Disabled(), owner) {
-			return nil, nil
-		}
-		return targets(ctx, owner)
-	}
 }
 
 // chats are where Telegram reaches an owner: the configured chat is the first admin's.

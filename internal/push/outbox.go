@@ -58,6 +58,10 @@ type OutboxOptions struct {
 	// so of each notice.
 	Routes []Route
 
+	// Disabled, where set, names from memory the owners who are told nothing for now.
+	// A notice of theirs waits, and goes on within its life once they are let in again.
+	Disabled func() []string
+
 	// Crash, where set, is called at push.sending (marked, nothing sent), push.taken
 	// (a service took it, not recorded), push.recorded, and push.fallback (a channel's
 	// failure recorded, the next one not begun).
@@ -67,21 +71,25 @@ type OutboxOptions struct {
 
 // Outbox holds notices until a service has taken them or their time is up.
 type Outbox struct {
-	db     *sqlite.DB
-	log    *sync.Log
-	tokens *Tokens
-	routes []Route
-	crash  func(string)
-	logger *slog.Logger
-	loops  []*loop.Loop
+	db       *sqlite.DB
+	log      *sync.Log
+	tokens   *Tokens
+	routes   []Route
+	disabled func() []string
+	crash    func(string)
+	logger   *slog.Logger
+	loops    []*loop.Loop
 }
 
 // NewOutbox opens the outbox of a file. The claims of the process before are opened,
 // so that what it was sending is taken up at once.
 func NewOutbox(ctx context.Context, db *sqlite.DB, log *sync.Log, tokens *Tokens, options OutboxOptions) (*Outbox, error) {
-	o := &Outbox{db: db, log: log, tokens: tokens, routes: options.Routes, crash: options.Crash, logger: options.Log}
+	o := &Outbox{db: db, log: log, tokens: tokens, routes: options.Routes, disabled: options.Disabled, crash: options.Crash, logger: options.Log}
 	if o.crash == nil {
 		o.crash = func(string) {}
+	}
+	if o.disabled == nil {
+		o.disabled = func() []string { return nil }
 	}
 	for i, every := range [rounds]time.Duration{poll, slowPoll, slowPoll, slowPoll} {
 		o.loops = append(o.loops, loop.New("push-"+strconv.Itoa(i+1), every, o.logger, o.Deliver))

@@ -336,6 +336,37 @@ func TestWhoCannotBeReachedIsToldOnceADeviceComes(t *testing.T) {
 	})
 }
 
+func TestWhoIsDisabledIsToldNothingUntilLetInAgain(t *testing.T) { // E10
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.phone("ada", "a")
+		w.phone("bob", "b")
+		w.fcm.will(fail(Rejected, "400")) // under way: FCM will not have it
+		w.outbox.crash = func(point string) {
+			if point == "push.fallback" {
+				w.banned = []string{"ada"}
+			}
+		}
+		short := ring("short", "ada")
+		short.TTL = 10 * time.Minute
+		w.enqueue(ring("fire", "ada"), short)
+		w.deliver()
+		w.fcm.will(take)
+		w.enqueue(ring("bob's", "bob"))
+		w.run(w.outbox.Loops(), 20*time.Minute)
+		equal(t, len(w.telegram.to()), 0)
+		equal(t, w.of("bob's").State, Accepted)
+		equal(t, w.of("fire").State, Retryable)
+		equal(t, w.of("fire").Reason, disabled)
+		equal(t, w.of("short").State, Terminal) // its life is over
+		equal(t, w.of("short").Reason, disabled)
+		w.banned = nil
+		w.run(w.outbox.Loops(), 7*time.Minute)
+		same(t, w.telegram.to(), []string{"42"})
+		equal(t, w.of("fire").State, Accepted)
+	})
+}
+
 func TestANodeWithoutChannelsSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

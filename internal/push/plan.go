@@ -17,6 +17,7 @@ const (
 	noLookup  = "no_lookup"  // the list of targets could not be read
 	throttled = "throttled"  // the service asked for a pause
 	expired   = "expired"    // its time was up
+	disabled  = "disabled"   // the owner is told nothing for now
 )
 
 // found is where a route reaches the owner, as far as that could be read.
@@ -39,6 +40,7 @@ func (f found) gate(t Target) spot {
 type view struct {
 	now, expires int64 // ms
 	first        bool  // nothing was attempted yet
+	disabled     bool  // the owner is told nothing for now; routes are none
 	routes       []found
 	rows         map[spot]targetRow
 	gates        map[spot]int64 // shut until
@@ -91,6 +93,8 @@ func (v view) decide() decision {
 		return decision{state: Retryable, until: s.earliest, code: s.why}
 	case s.rejected:
 		return decision{state: Terminal}
+	case v.disabled:
+		return decision{state: Retryable, code: disabled}
 	case len(v.routes) == 0:
 		return decision{state: Retryable, code: noChannel}
 	}

@@ -2,6 +2,7 @@ package push
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"tandem/internal/loop"
@@ -30,6 +31,9 @@ func (o *Outbox) begin(ctx context.Context, in *intent) (*step, error) {
 		v, err := o.viewTx(tx, in, routes)
 		if err != nil {
 			return err
+		}
+		if slices.Contains(o.disabled(), in.notice.Owner) { // as late as can be: they may have been a moment ago
+			v.disabled, v.routes = true, nil
 		}
 		d := v.decide()
 		if len(d.targets) == 0 {

@@ -140,6 +140,7 @@ type world struct {
 	chatsFail     error
 	crashAt       string
 	routes        func(*world) []Route
+	banned        []string
 }
 
 func newWorld(t *testing.T) *world {
@@ -171,7 +172,7 @@ func (w *world) start() {
 	w.log = log
 	w.tokens = NewTokens(w.db, TokenOptions{Authority: true, Log: quiet()})
 	w.crashAt = ""
-	w.outbox, err = NewOutbox(w.t.Context(), w.db, log, w.tokens, OutboxOptions{Routes: w.routes(w), Crash: w.crash, Log: quiet()})
+	w.outbox, err = NewOutbox(w.t.Context(), w.db, log, w.tokens, OutboxOptions{Routes: w.routes(w), Disabled: func() []string { return w.banned }, Crash: w.crash, Log: quiet()})
 	must(w.t, err)
 }
 
