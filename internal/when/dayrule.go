@@ -10,7 +10,7 @@ import (
 type dayRule struct {
 	months             uint64 // bit 1 is January
 	monthDays, fromEnd uint64 // bit 1 is the first, and the last, of a month
-	yearDays           []int  // from 1, or from -1 at the end of the year
+	yearDays           yearSet
 	weeks              []int  // ISO weeks, from 1, or from -1 at the end
 	week               uint64 // bit 0 is Monday
 	nth                []nthDay
@@ -32,7 +32,7 @@ func (r *dayRule) matches(d int64) bool {
 		if r.week != 0 && !named {
 			return false
 		}
-		if r.months|r.monthDays|r.fromEnd == 0 && len(r.yearDays)+len(r.weeks) == 0 {
+		if r.months|r.monthDays|r.fromEnd == 0 && !r.yearDays.named && len(r.weeks) == 0 {
 			return true
 		}
 	}
@@ -46,7 +46,7 @@ func (r *dayRule) matches(d int64) bool {
 		return false
 	}
 	yd, yearLength := t.YearDay(), 337+daysIn(y, time.February)
-	if len(r.yearDays) > 0 && !slices.Contains(r.yearDays, yd) && !slices.Contains(r.yearDays, yd-yearLength-1) {
+	if r.yearDays.named && !r.yearDays.has(yd, yearLength) {
 		return false
 	}
 	if len(r.weeks) > 0 {
@@ -88,4 +88,29 @@ func daysIn(year int, m time.Month) int {
 		return 30
 	}
 	return 31
+}
+
+// yearSet is a set of days of the year. A rule may name hundreds, and is asked of
+// tens of thousands of days: each look is one bit.
+type yearSet struct {
+	named           bool
+	forward, behind [6]uint64 // from 1, and counted from 1 at the end
+}
+
+func yearSetOf(days []int) yearSet {
+	s := yearSet{named: len(days) > 0}
+	for _, d := range days { // within a year, as newRecurrence has seen to or refuses
+		switch {
+		case d > 0 && d <= 366:
+			s.forward[d/64] |= 1 << (d % 64)
+		case d < 0 && d >= -366:
+			s.behind[-d/64] |= 1 << (-d % 64)
+		}
+	}
+	return s
+}
+
+func (s *yearSet) has(day, yearLength int) bool {
+	back := yearLength + 1 - day
+	return s.forward[day/64]>>(day%64)&1 == 1 || s.behind[back/64]>>(back%64)&1 == 1
 }

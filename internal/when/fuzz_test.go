@@ -1,6 +1,7 @@
 package when
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -71,5 +72,19 @@ func BenchmarkParse(b *testing.B) {
 				parse(b, rule)
 			}
 		})
+	}
+}
+
+// BenchmarkParseHostile reads the most work that a rule is known to make, anew each time.
+func BenchmarkParseHostile(b *testing.B) {
+	days := "-1"
+	for d := 2; d < 200; d++ {
+		days += fmt.Sprint(",-", d)
+	}
+	r := Rule{RRule: "FREQ=SECONDLY;INTERVAL=3599;BYSECOND=0;COUNT=10000;BYYEARDAY=" + days, Zone: "Europe/Berlin"}
+	for b.Loop() {
+		if _, err := read(r); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -29,7 +29,7 @@ type recurrence struct {
 // The search for a wall time ends this far ahead, or after so many periods.
 const (
 	horizon = 100 * 366 * day
-	budget  = 100_000
+	budget  = 20_000
 )
 
 func newRecurrence(o *rrule.ROption, start wall) (*recurrence, error) {
@@ -57,7 +57,7 @@ func newRecurrence(o *rrule.ROption, start wall) (*recurrence, error) {
 	r.hours, r.minutes, r.seconds = set("BYHOUR", o.Byhour, 0, 23), set("BYMINUTE", o.Byminute, 0, 59), set("BYSECOND", o.Bysecond, 0, 59)
 	r.months = set("BYMONTH", o.Bymonth, 1, 12)
 	r.picks = signed("BYSETPOS", o.Bysetpos, 366)
-	r.yearDays = signed("BYYEARDAY", o.Byyearday, 366)
+	r.yearDays = yearSetOf(signed("BYYEARDAY", o.Byyearday, 366))
 	r.weeks = signed("BYWEEKNO", o.Byweekno, 53)
 	for _, d := range signed("BYMONTHDAY", o.Bymonthday, 31) {
 		if d > 0 {
@@ -83,7 +83,7 @@ func newRecurrence(o *rrule.ROption, start wall) (*recurrence, error) {
 // fill takes from the start what the rule leaves open, and lists the times.
 func (r *recurrence) fill() {
 	t := r.start.asUTC()
-	open := r.monthDays|r.fromEnd|r.week == 0 && len(r.nth)+len(r.yearDays) == 0
+	open := r.monthDays|r.fromEnd|r.week == 0 && len(r.nth) == 0 && !r.yearDays.named
 	switch {
 	case open && len(r.weeks) > 0, open && r.freq == rrule.WEEKLY:
 		r.week = 1 << weekdayOf(int64(floor(r.start, day)))

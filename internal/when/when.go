@@ -15,6 +15,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"tandem/internal/fault"
@@ -79,6 +80,45 @@ func Parse(r Rule) (Schedule, error) {
 	if len(r.Cron+r.RRule) > longest {
 		return Schedule{}, fault.New(fault.Invalid, "invalid_schedule", "Keep the rule below %d characters.", longest)
 	}
+	return parsed.get(r)
+}
+
+// parsed are the schedules that were read lately: the same few rules are asked for
+// with each answer, each page and each ringing, and the worst of them takes tens of
+// milliseconds to read.
+var parsed = cache{read: map[Rule]Schedule{}}
+
+// cache keeps schedules, which nobody changes once they are read. What cannot be
+// read is not kept, nor what lists more times than a day has minutes.
+type cache struct {
+	mu   sync.Mutex
+	read map[Rule]Schedule
+}
+
+// most bounds the cache; each entry has a rule of at most longest bytes.
+const most = 1024
+
+func (c *cache) get(r Rule) (Schedule, error) {
+	c.mu.Lock()
+	s, ok := c.read[r]
+	c.mu.Unlock()
+	if ok {
+		return s, nil
+	}
+	s, err := read(r)
+	if long, is := s.walls.(*recurrence); err != nil || is && len(long.times) > day/minute {
+		return s, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.read) >= most {
+		clear(c.read)
+	}
+	c.read[r] = s
+	return s, nil
+}
+
+func read(r Rule) (Schedule, error) {
 	loc, err := Zone(r.Zone)
 	if err != nil {
 		return Schedule{}, err
