@@ -230,7 +230,7 @@ func TestWhatTheCloudIsToldOfAReminderCountsAtHome(t *testing.T) {
 func TestAReminderThatReachesNobodyIsTriedAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.cloud.register("phone")
-		b.fcm.FailAlways("", standin.HTML(502))
+		b.fcm.FailAlways("", standin.InternalError)
 		b.telegram.FailAlways(0, standin.Hang)
 		b.home.remind(map[string]any{"content": "call May", "trigger_at": "2000-01-01T00:05:00Z"})
 		settle(25 * time.Minute)
