@@ -74,6 +74,7 @@ func TestAKilledNodeRingsWhatWasDue(t *testing.T) { // R:B3
 				equal(t, "how often", len(rang), len(strings.Fields(c.want)))
 				for i, want := range strings.Fields(c.want) {
 					equal(t, rang[i], strings.Contains(rang[i], "sent again after a restart"), want == again)
+					equal(t, "at once: "+rang[i], strings.HasPrefix(rang[i], "00:00:3"), true)
 				}
 				b.alike()
 			})
@@ -113,6 +114,29 @@ func TestTheStandbyRingsNothing(t *testing.T) { // E08
 		healed()
 		equal(t, "rang", b.rang(), "00:10:00 phone: call May (late, was due 00:05)")
 		b.alike()
+	})
+}
+
+// What comes from the cloud already overdue rings at once; the phones that came with
+// it are known by then, however slowly they come.
+func TestAReminderThatComesOverdueRingsThePhonesOfNow(t *testing.T) { // E08
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.home.off()
+		b.cloud.register("phone")
+		b.cloud.remind(map[string]any{"content": "call May", "trigger_at": "2000-01-01T00:05:00Z"})
+		settle(10 * time.Minute)
+		b.link.answer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/push-tokens") {
+				time.Sleep(10 * time.Second)
+			}
+			h, _ := b.cloud.listens()
+			h.ServeHTTP(w, r)
+		}))
+		b.home.on()
+		healed()
+		if rang := b.rang(); !strings.HasSuffix(rang, " phone: call May (late, was due 00:05)") {
+			t.Errorf("rang %q", rang)
+		}
 	})
 }
 

@@ -31,6 +31,7 @@ func verb(t testing.TB, env []string, in string, args ...string) said {
 	var out, err bytes.Buffer
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+	args = append([]string{}, args...) // not nil, for which the library takes this test's own
 	ended := make(chan int, 1)
 	go func() {
 		ended <- execute(ctx, args, terminal{in: strings.NewReader(in), out: &out, err: &err, env: env})
