@@ -221,7 +221,7 @@ func TestNothingRingsThatAnyNewerOneHasStoodFor(t *testing.T) {
 func TestTheNewestThatHasNotRungRings(t *testing.T) {
 	n := newNode(t, "2026-06-07T02:30:00Z")
 	n.homes[anna] = "Europe/Berlin"
-	m := n.add(Draft{Content: "x", CronExpr: "0 * * * *"})
+	m := n.add(Draft{Content: "x", CronExpr: "0 5,6,7 * * *"})
 	n.tick("2026-06-07T04:00:30Z") // 06:00, which stands for 05:00 too
 	n.homes[anna] = "Atlantic/Azores"
 	n.must(n.db.Write(t.Context(), func(tx *sqlite.Tx) error { return n.store.table.MovedTx(tx, anna) }))

@@ -213,6 +213,17 @@ func TestAReminderFollowsAnOwnerWhoMoves(t *testing.T) {
 		n.tick("2026-06-07T05:00:00Z")
 		n.rang("2026-06-07T04:00:00Z x")
 	})
+	t.Run("west, each hour goes on", func(t *testing.T) { // the wall shows times again that rang already
+		n := newNode(t, "2026-06-07T03:30:00Z")
+		n.homes[anna] = "Asia/Tokyo"
+		m := n.add(Draft{Content: "x", CronExpr: "0 * * * *"})
+		n.tick("2026-06-07T04:00:00Z")
+		n.wall = instant(t, "2026-06-07T04:30:00Z")
+		moved(n, "Europe/Berlin")
+		n.next(m, "2026-06-07T05:00:00Z")
+		n.tick("2026-06-07T05:00:00Z")
+		n.rang("2026-06-07T04:00:00Z x", "2026-06-07T05:00:00Z x")
+	})
 	t.Run("east, after it rang", func(t *testing.T) {
 		n := newNode(t, "2026-06-07T03:00:00Z")
 		n.homes[anna] = "Europe/Lisbon"

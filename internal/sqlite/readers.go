@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 )
 
@@ -19,6 +20,7 @@ type readers struct {
 	idle chan *conn
 	room chan struct{} // one token for each connection not yet made
 	gone chan struct{} // closed by close
+	once sync.Once
 }
 
 func newReaders(pool *sql.DB) *readers {
@@ -63,17 +65,19 @@ func (r *readers) open() (*conn, error) {
 
 func (r *readers) give(c *conn) { r.idle <- c }
 
-// close lets the reads under way end, and begins no other.
+// close lets the reads under way end, and begins no other. Again is fine.
 func (r *readers) close() error {
-	close(r.gone)
 	var errs []error
-	for range cap(r.idle) {
-		select {
-		case c := <-r.idle:
-			errs = append(errs, c.Close())
-		case <-r.room:
+	r.once.Do(func() {
+		close(r.gone)
+		for range cap(r.idle) {
+			select {
+			case c := <-r.idle:
+				errs = append(errs, c.Close())
+			case <-r.room:
+			}
 		}
-	}
+	})
 	return errors.Join(errs...)
 }
 

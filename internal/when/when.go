@@ -32,8 +32,12 @@ type Rule struct {
 
 // Occurrence is one time at which a schedule rings.
 type Occurrence struct {
-	At  time.Time // UTC
-	Key string    // the same on every node: local wall time and fold bit, or the milliseconds of a one-shot
+	At time.Time // UTC
+	// Key is the same on every node. Of a rule that names its times it is the local wall
+	// time and the fold bit, so that an owner who moves west does not hear the morning
+	// twice; of a one-shot, and of a rule that means elapsed time, it is the instant in
+	// milliseconds, so that nothing is taken for what rang before under that wall time.
+	Key string
 }
 
 // Schedule is a rule that was understood. The zero value never rings.
@@ -154,11 +158,18 @@ func (s Schedule) Next(after time.Time) (Occurrence, bool) {
 		st := stretchAt(s.loc, from)
 		at, resume := s.first(st, from)
 		if at <= last {
-			return Occurrence{At: time.Unix(at, 0).UTC(), Key: st.key(at)}, true
+			return Occurrence{At: time.Unix(at, 0).UTC(), Key: s.key(st, at)}, true
 		}
 		from = resume
 	}
 	return Occurrence{}, false
+}
+
+func (s Schedule) key(st stretch, at int64) string {
+	if s.elapsed {
+		return strconv.FormatInt(at*1000, 10)
+	}
+	return st.key(at)
 }
 
 // never is later than every instant.
