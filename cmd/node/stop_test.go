@@ -66,7 +66,9 @@ func TestAStopLetsASendEnd(t *testing.T) { // R:E9
 	w.home.ends()
 	w.home.start()
 	w.settled()
-	equal(t, "what rang", strings.Join(w.rang()[false], " "), plain)
+	rang := w.rang()
+	equal(t, "what rang", strings.Join(rang[false], " "), plain)
+	equal(t, "what Telegram took", len(rang[true]), 0)
 }
 
 func TestAStopEndsPollsAtOnce(t *testing.T) {
