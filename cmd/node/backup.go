@@ -72,7 +72,7 @@ func (o *options) backup(ctx context.Context, out outside, dir string) error {
 		bytes += f.Bytes
 	}
 	fmt.Fprintf(o.out, "%d files, %s, as of %s, in %s\n", len(m.Files), size(bytes), m.At, dir)
-	fmt.Fprintf(o.out, "Not in it, keep them apart: %s, the peer secret, the push services' credentials.\n", filepath.Join(c.Node.Data, "node.key"))
+	fmt.Fprintf(o.out, "Not in it, keep them apart: %s, the peer secret, the push services' credentials.\n", filepath.Join(c.Node.Data, keyName))
 	return nil
 }
 
@@ -110,6 +110,28 @@ func (n *node) backupFor(ctx context.Context, in backupRequest) (manifest, error
 // partial is the name of a backup that is not whole yet.
 func partial(dir string) string { return dir + ".partial" }
 
+// takePartial makes the folder for a backup in the making, or empties what one that
+// was killed has left. Of two backups to one place the second is refused.
+func takePartial(aside string) (*sqlite.Lock, error) {
+	if err := os.Mkdir(aside, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	lock, err := sqlite.Hold(aside)
+	if err != nil {
+		return nil, err
+	}
+	left, err := os.ReadDir(aside)
+	for _, f := range left {
+		if err == nil && f.Name() != sqlite.LockName {
+			err = os.Remove(filepath.Join(aside, f.Name()))
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Release())
+	}
+	return lock, nil
+}
+
 // copyAll makes the backup under another name and renames it once it is whole and
 // on the disk: whatever is called DIR is a backup.
 func copyAll(ctx context.Context, dir string, out outside, m manifest, files ...*sqlite.DB) (_ manifest, err error) {
@@ -122,15 +144,15 @@ func copyAll(ctx context.Context, dir string, out outside, m manifest, files ...
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return m, err
 	}
-	if err := os.Mkdir(aside, 0o700); errors.Is(err, fs.ErrExist) {
-		return m, fmt.Errorf("%w; is another backup to %s under way? If not, remove %s", err, dir, aside)
-	} else if err != nil {
+	alone, err := takePartial(aside)
+	if err != nil {
 		return m, err
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(aside))
 		}
+		err = errors.Join(err, alone.Release())
 	}()
 	m.Version, m.At, m.Files = version(), when.Format(out.now()), map[string]manifestFile{}
 	if err := sqlite.Backup(ctx, aside, files...); err != nil {
@@ -145,7 +167,7 @@ func copyAll(ctx context.Context, dir string, out outside, m manifest, files ...
 	if err := writeManifest(filepath.Join(aside, "backup.json"), m); err != nil {
 		return m, err
 	}
-	if err := syncDir(aside); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(aside, sqlite.LockName)), syncDir(aside)); err != nil {
 		return m, err
 	}
 	if err := os.Rename(aside, dir); err != nil {

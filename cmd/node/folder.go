@@ -46,9 +46,6 @@ func openFolder(ctx context.Context, dir string, out outside, log *slog.Logger) 
 	if err := f.complete(); err != nil {
 		return nil, err
 	}
-	if f.secret, err = loadSecret(filepath.Join(dir, "node.key"), out.rand); err != nil {
-		return nil, err
-	}
 	for _, schema := range schemas {
 		db := f.files()[schema]
 		o := sqlite.Options{Path: filepath.Join(dir, schema.File()), Schema: schema, Now: out.now, Rand: out.rand, Log: log}
@@ -57,8 +54,12 @@ func openFolder(ctx context.Context, dir string, out outside, log *slog.Logger) 
 		}
 		out.crash("folder.opened")
 	}
-	return f, nil
+	f.secret, err = loadSecret(filepath.Join(dir, keyName), out.rand) // last: it says that the folder is complete
+	return f, err
 }
+
+// keyName is the file of the node's own secret.
+const keyName = "node.key"
 
 func (f *folder) files() map[sqlite.Schema]**sqlite.DB {
 	return map[sqlite.Schema]**sqlite.DB{sqlite.Todos: &f.todos, sqlite.Users: &f.users}
@@ -82,13 +83,16 @@ func (f *folder) complete() error {
 }
 
 // lookInto returns which databases a folder has and which it lacks, or says
-// errMissingFile where only some are there. An empty file is neither: it is what a
-// first start that was killed has left.
+// errMissingFile where only some are there. An empty file is one that a power cut
+// or a full disk has emptied, and as good as gone; but until the node has its key
+// it is what a first start that was killed has left, and neither.
 func lookInto(dir string) (here, gone []string, err error) {
+	_, err = os.Stat(filepath.Join(dir, keyName))
+	complete := err == nil
 	for _, schema := range schemas {
 		fi, err := os.Stat(filepath.Join(dir, schema.File()))
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), err == nil && fi.Size() == 0 && complete:
 			gone = append(gone, schema.File())
 		case err != nil:
 			return nil, nil, err
@@ -96,6 +100,7 @@ func lookInto(dir string) (here, gone []string, err error) {
 			here = append(here, schema.File())
 		}
 	}
+	err = nil
 	if len(here) > 0 && len(gone) > 0 {
 		err = errMissingFile.Because(fmt.Errorf("%s has %v and lacks %v", dir, here, gone))
 	}
@@ -124,6 +129,9 @@ func (f *folder) close() error {
 
 // loadSecret returns the node's own secret, and makes it where there is none.
 func loadSecret(path string, rand io.Reader) ([]byte, error) {
+	if fi, err := os.Stat(path); err == nil && fi.Mode().Perm()&0o077 != 0 {
+		return nil, errBadConfig.Because(fmt.Errorf("%s can be read by others (%v): chmod 600 %s", path, fi.Mode().Perm(), path))
+	}
 	b, err := os.ReadFile(path)
 	if err == nil && len(b) != 32 {
 		return nil, fmt.Errorf("%s has %d bytes, not 32: restore it, or remove it to have a new one made", path, len(b))

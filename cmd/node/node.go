@@ -194,17 +194,19 @@ func (n *node) ready(ctx context.Context) error {
 	return nil
 }
 
-// upkeep forgets what has had its time.
+// upkeep forgets what has had its time, a little in each transaction.
 func (n *node) upkeep(ctx context.Context) error {
-	err := n.users.PurgeExpired(ctx)
-	for more := true; more && ctx.Err() == nil; {
-		e := n.folder.todos.Write(ctx, func(tx *sqlite.Tx) (err error) {
-			more, err = sqlite.PurgeKeysTx(tx)
-			return err
-		})
-		if e != nil {
-			return errors.Join(err, e)
+	failed := []error{n.users.PurgeExpired(ctx)}
+	for _, purge := range []func(*sqlite.Tx) (bool, error){sqlite.PurgeKeysTx, push.PurgeTx} {
+		for more := true; more && ctx.Err() == nil; {
+			err := n.folder.todos.Write(ctx, func(tx *sqlite.Tx) (err error) {
+				more, err = purge(tx)
+				return err
+			})
+			if err != nil {
+				failed, more = append(failed, err), false
+			}
 		}
 	}
-	return err
+	return errors.Join(failed...)
 }

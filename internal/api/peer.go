@@ -56,13 +56,18 @@ func (p *Peer) routes(e *echo.Echo, a *api) {
 func (r peerRoutes) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		req := c.Request()
-		if strings.HasPrefix(req.URL.Path, "/peer/") {
-			known := r.Match(bearer(req.Header.Get("Authorization")))
-			if !known || req.Header.Get(sync.NodeHeader) != r.Name {
-				return r.problem(req.Context(), "peer", errNotPeer)
-			}
+		if !strings.HasPrefix(req.URL.Path, "/peer/") {
+			return next(c)
 		}
-		return next(c)
+		known := r.Match(bearer(req.Header.Get("Authorization")))
+		if !known || req.Header.Get(sync.NodeHeader) != r.Name {
+			return r.problem(req.Context(), "peer", errNotPeer)
+		}
+		err := next(c)
+		if fault.Of(err, fault.Malformed) || fault.Of(err, fault.TooLarge) { // the peer hears only that it was refused
+			r.api.Log.WarnContext(req.Context(), "the peer sent what cannot be taken", "path", req.URL.Path, "error", err)
+		}
+		return err
 	}
 }
 

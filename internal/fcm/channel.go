@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	firebase "firebase.google.com/go/v4"
@@ -78,7 +79,19 @@ func (c *Channel) Send(ctx context.Context, to push.Target, m push.Message) (str
 	case !a.began: // the client itself refused the message; a retry would meet the same
 		return "", &push.Failure{Verdict: push.Rejected, Code: "invalid_message", Cause: err}
 	case a.answer.accepted() && err == nil && id != "":
-		return id, nil
+		return nameOf(id), nil
 	}
 	return "", judge(a.answer)
+}
+
+// longestName is well above the names that FCM gives, projects/…/messages/….
+const longestName = 512
+
+// nameOf is what is kept of the name that FCM gave a message: nothing of one that no
+// row could hold. The message was taken whatever it is called.
+func nameOf(id string) string {
+	if len(id) > longestName || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return ""
+	}
+	return id
 }

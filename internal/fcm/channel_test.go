@@ -2,6 +2,7 @@ package fcm_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -90,6 +91,20 @@ func TestSendPostsOnceAndReturnsFCMsName(t *testing.T) {
 	}
 	if c.Name() != "fcm" {
 		t.Error(c.Name())
+	}
+}
+
+// What FCM calls a message goes into a fact, which the other node must be able to take.
+func TestAnAcceptedMessageWithAnUnheardOfNameIsAcceptedAllTheSame(t *testing.T) {
+	for _, name := range []string{strings.Repeat("x", 300_000), `a\u0000b`, "two words"} {
+		far := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"name": "%s"}`, name)
+		})
+		c, _, _ := dial(t, far)
+		if id := succeed(t, c, phone, notice); id != "" {
+			t.Errorf("it keeps a name of %d bytes", len(id))
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	rounds    = 4               // run side by side: a service that hangs holds up one
+	rounds    = 16              // run side by side: a service that hangs holds up one
 	batch     = 32              // notices a round takes, all sent at once
 	poll      = 5 * time.Second // of the first round: how late a retry may be found
 	slowPoll  = time.Minute     // of the others, which a new notice wakes
@@ -91,7 +91,11 @@ func NewOutbox(ctx context.Context, db *sqlite.DB, log *sync.Log, tokens *Tokens
 	if o.disabled == nil {
 		o.disabled = func() []string { return nil }
 	}
-	for i, every := range [rounds]time.Duration{poll, slowPoll, slowPoll, slowPoll} {
+	for i := range rounds {
+		every := slowPoll
+		if i == 0 {
+			every = poll
+		}
 		o.loops = append(o.loops, loop.New("push-"+strconv.Itoa(i+1), every, o.logger, o.Deliver))
 	}
 	err := db.Write(ctx, func(tx *sqlite.Tx) error {

@@ -28,6 +28,12 @@ type Device struct {
 // errToken is completed by the fields that are wrong.
 var errToken = fault.New(fault.Invalid, "push_token_invalid", "This device cannot be registered.")
 
+// maxDevices bounds what one person may have ring: each ringing tells of all of them
+// in one fact, and the set crosses whole.
+const maxDevices = 50
+
+var errTooMany = fault.New(fault.Conflict, "too_many_devices", "%d devices ring for you already. Have one ring no more, then register this one.", maxDevices)
+
 func (r Registration) check() error {
 	f := errToken
 	if !visible(r.Token, 4096) {

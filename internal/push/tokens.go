@@ -48,6 +48,16 @@ func (t *Tokens) RegisterTx(tx *sqlite.Tx, owner string, r Registration) (Device
 	if err := r.check(); err != nil {
 		return Device{}, err
 	}
+	others, _, err := sqlite.One(tx, sqlite.Value[int], `
+		SELECT count(*)
+		FROM push_tokens
+		WHERE owner = ? AND device_id <> ?`, owner, r.DeviceID)
+	if err != nil {
+		return Device{}, err
+	}
+	if others >= maxDevices {
+		return Device{}, errTooMany
+	}
 	// Above what it replaces whatever the clock says, as with rows.
 	newest, _, err := sqlite.One(tx, sqlite.Value[*int64], `
 		SELECT max(at)

@@ -277,3 +277,26 @@ func TestBadForwardIsRefusedWhole(t *testing.T) {
 	}
 	equal(t, s.rings("ada"), "")
 }
+
+func TestAPersonHasABoundedNumberOfDevices(t *testing.T) {
+	s := newShelf(t, true)
+	for i := range maxDevices {
+		s.register("ann", fmt.Sprint("token", i), fmt.Sprint("device", i))
+	}
+	err := s.db.Write(t.Context(), func(tx *sqlite.Tx) error {
+		_, err := s.RegisterTx(tx, "ann", Registration{"one more", "android", "one more"})
+		return err
+	})
+	if fault.From(err).Code != "push_token_invalid" { // a space is no token, whatever the count
+		t.Error(err)
+	}
+	err = s.db.Write(t.Context(), func(tx *sqlite.Tx) error {
+		_, err := s.RegisterTx(tx, "ann", Registration{"one-more", "android", "one-more"})
+		return err
+	})
+	if fault.From(err).Code != "too_many_devices" {
+		t.Error(err)
+	}
+	s.register("ann", "another", "device7") // a new token for one of them
+	s.register("ben", "bens", "bens")
+}

@@ -19,6 +19,9 @@ var (
 	ErrFull    = fault.New(fault.Unavailable, "disk_full", "The disk of this node is full: nothing was saved. Free some space and try again.")
 )
 
+// ErrTaken is returned by a statement that would make a second row of what is UNIQUE.
+var ErrTaken = errors.New("sqlite: taken")
+
 // classify gives the driver's errors our names, so that nobody above reads codes
 // or texts.
 func classify(err error) error {
@@ -31,6 +34,9 @@ func classify(err error) error {
 		return ErrCorrupt.Because(err)
 	case lib.SQLITE_FULL:
 		return ErrFull.Because(err)
+	}
+	if e.Code() == lib.SQLITE_CONSTRAINT_UNIQUE {
+		return fmt.Errorf("%w: %w", ErrTaken, err)
 	}
 	return err
 }

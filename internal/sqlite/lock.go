@@ -14,13 +14,16 @@ import (
 // ErrInUse is returned by Hold for a folder that another process holds.
 var ErrInUse = fault.New(fault.Conflict, "folder_in_use", "Another process is using this data folder. Stop it first, or wait until it has ended.")
 
+// LockName is the file in a folder that the lock is on.
+const LockName = "lock"
+
 // Lock is the right of one process to write to a data folder. The kernel takes it
 // back when the process ends, however it ends.
 type Lock struct{ file *os.File }
 
 // Hold takes the lock of a folder, which must exist, or fails at once.
 func Hold(dir string) (*Lock, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, LockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package sync
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -158,7 +159,9 @@ func (l *Log) applyRow(tx *sqlite.Tx, in Row) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("%s %s: %w", in.Table, in.Ref, err)
 	}
-	if _, err := tx.Exec(t.upsert, args...); err != nil {
+	if _, err := tx.Exec(t.upsert, args...); errors.Is(err, sqlite.ErrTaken) {
+		return false, ErrBadPage.Because(fmt.Errorf("%s %s: the same row has another key here", in.Table, in.Ref))
+	} else if err != nil {
 		return false, fmt.Errorf("%s %s: %w", in.Table, in.Ref, err)
 	}
 	if in.Origin == l.origin { // made here, lost by a restore, and come back

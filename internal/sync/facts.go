@@ -43,11 +43,14 @@ func (l *Log) FactTx(tx *sqlite.Tx, kind, subject, owner, key string, body any) 
 	if err != nil {
 		return false, fmt.Errorf("fact %s: %w", kind, err)
 	}
-	b = canonical(b)
-	return l.addFact(tx, Fact{
+	f := Fact{
 		UID: KeyedUID(kind, subject, l.node, key), Kind: kind, Subject: subject, Owner: owner,
-		Node: l.node, At: tx.Millis(), Body: b,
-	})
+		Node: l.node, At: tx.Millis(), Body: canonical(b),
+	}
+	if err := f.check(); err != nil { // the peer would refuse it, and all that comes after it
+		return false, fmt.Errorf("fact %s: %w", kind, err)
+	}
+	return l.addFact(tx, f)
 }
 
 // addFact stores a fact unless it is here. Two facts of one uid that differ come

@@ -166,7 +166,7 @@ const lastTime = 253402300799999
 // unwise, such as a schedule that never fires, is stored as it came.
 func (r Row) check() error {
 	switch {
-	case r.Origin != 0 && r.Origin != 1, r.ID < 1:
+	case r.Origin != 0 && r.Origin != 1, r.ID < 1 || r.ID > maxID:
 		return errors.New("no key")
 	case r.UID == UID{}:
 		return errors.New("no uid")
@@ -186,6 +186,9 @@ func (r Row) check() error {
 	}
 	return nil
 }
+
+// maxID bounds the ids: exact in every reader of JSON, and with room to count on.
+const maxID = 1 << 53
 
 // plain reports whether s may name something: it is short, and without NUL, after
 // which SQLite's functions see nothing.
