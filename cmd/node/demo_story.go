@@ -136,7 +136,7 @@ func rings(ctx context.Context, w *demoWorld) (string, error) {
 		if len(got) == 1 && strings.Contains(got[0], "take the medicine") {
 			return nil
 		}
-		return fmt.Errorf("Telegram has %q", got)
+		return fmt.Errorf("the chat has %q", got)
 	})
 	late := time.Since(w.due).Round(time.Millisecond)
 	if err == nil && w.fcm.Posts(demoPhone) == 0 {

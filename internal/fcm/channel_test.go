@@ -102,8 +102,8 @@ func TestAnAcceptedMessageWithAnUnheardOfNameIsAcceptedAllTheSame(t *testing.T) 
 			fmt.Fprintf(w, `{"name": "%s"}`, name)
 		})
 		c, _, _ := dial(t, far)
-		if id := succeed(t, c, phone, notice); id != "" {
-			t.Errorf("it keeps a name of %d bytes", len(id))
+		if id, err := c.Send(t.Context(), phone, notice); id != "" || err != nil {
+			t.Errorf("a name of %d bytes, error %v", len(id), err)
 		}
 	}
 }
