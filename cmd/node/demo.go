@@ -101,7 +101,7 @@ Try, in another terminal:
   curl -s %s/v1/scheduled-messages -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
     -d "{\"content\":\"tea is ready\",\"trigger_at\":\"$(date -u -d '+5 seconds' +%%FT%%TZ)\"}"
 
-`, os.Getpid(), w.home.url, w.cloud.url, demoEmail, demoPassword, w.cloud.url, demoEmail, demoPassword, w.home.url, w.cloud.url)
+`, os.Getpid(), w.home.url, w.cloud.url, demoEmail, demoPassword, w.home.url, demoEmail, demoPassword, w.home.url, w.home.url)
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	phone, chat := len(w.fcm.Messages()), len(w.telegram.Messages())
@@ -116,6 +116,7 @@ Try, in another terminal:
 		}
 		select {
 		case <-ctx.Done():
+			fmt.Fprintln(o.out, "Both nodes are stopped, and their folder is gone.")
 			return
 		case <-tick.C:
 		}

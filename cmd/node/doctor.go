@@ -179,8 +179,16 @@ func (n *node) doctorFor(ctx context.Context, _ struct{}) ([]finding, error) {
 		}
 		found = append(found, finding{"delivery", warn, fmt.Sprintf(what, d.FireID, d.Reason), "GET /v1/fires/{id} tells each attempt."})
 	}
-	if len(dead) == 0 {
-		found = append(found, finding{"delivery", fine, "every reminder that rang has reached somebody, or still tries", ""})
+	waiting, err := n.outbox.Waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(waiting) > 0 {
+		found = append(found, finding{"delivery", warn, fmt.Sprintf("%d reminders have reached nobody yet and are tried again; the newest: %s", len(waiting), waiting[0].Reason),
+			"401: the token or key is refused. no_address: no device or chat is known. no_channel: none is configured here."})
+	}
+	if len(dead)+len(waiting) == 0 {
+		found = append(found, finding{"delivery", fine, "every reminder that rang has reached somebody", ""})
 	}
 	return found, nil
 }

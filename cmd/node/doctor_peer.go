@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	peerSilent = 2 * time.Minute  // a peer that has not called for so long is away
+	peerSilent = time.Minute      // a peer that has not called for so long, three greetings, is away
 	skewNoted  = 30 * time.Second // clocks further apart are worth a word
 	skewBad    = 5 * time.Minute  // and so far apart, a late edit looks like an early one
 )

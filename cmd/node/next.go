@@ -33,7 +33,7 @@ func nextCommand(o *options) *cobra.Command {
 		Short: "Say when a schedule will ring",
 		Long:  "Say when a schedule will ring, by the rules the node itself uses. Needs no configuration.",
 		Example: `  tandem next --cron "30 2 * * *" --tz America/New_York --from 2026-03-07T12:00
-  tandem next --rrule "FREQ=MONTHLY;BYMONTHDAY=-1" --tz Asia/Shanghai -n 12 --json`,
+  tandem next --rrule "FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=9;BYMINUTE=0" --tz Asia/Shanghai -n 12 --json`,
 		RunE: func(*cobra.Command, []string) error {
 			start := time.Now()
 			if from != "" {

@@ -80,6 +80,9 @@ func address(c config.HTTP, l net.Listener) string {
 
 // hint tells a newcomer what comes first.
 func (n *node) hint(ctx context.Context, o *options) error {
+	if n.Scheduler.Mode == config.Active && !n.Push.FCM.On() && !n.Push.Telegram.On() {
+		fmt.Fprintln(o.out, "No way to reach you is configured: reminders wait until push.telegram or push.fcm is.")
+	}
 	_, ok, err := n.users.FirstAdmin(ctx)
 	if err != nil || ok {
 		return err

@@ -18,6 +18,10 @@ func (d *draft) readEnv(env []string) {
 	for _, l := range d.leaves {
 		d.takeVariable(l, given)
 	}
+	// The environment wins over the file also where the secret is named in two ways.
+	if d.where["peer.token"] == variable("peer.token") && d.where["peer.token_file"] != variable("peer.token_file") {
+		d.Peer.TokenFile = ""
+	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		d.add(name, "", "names no key; %s", d.variablesNear(name))
 	}

@@ -262,3 +262,19 @@ func TestVariableForThePeersTokenFileIsTheKey(t *testing.T) {
 	equal(t, "token_file", c.Peer.TokenFile, "not/there/yet")
 	equal(t, "token", c.Peer.Token, "")
 }
+
+func TestAPeerSecretInTheEnvironmentWinsOverTheFileOfOne(t *testing.T) {
+	for _, shipped := range []string{"local", "cloud"} {
+		c, err := Load("../../configs/"+shipped+".yaml", []string{"TANDEM_PEER_TOKEN=" + strong})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(c.Peer.Token) != strong || c.Peer.TokenFile != "" {
+			t.Errorf("%s: %q and %q", shipped, string(c.Peer.Token), c.Peer.TokenFile)
+		}
+		_, err = Load("../../configs/"+shipped+".yaml", []string{"TANDEM_PEER_TOKEN=" + strong, "TANDEM_PEER_TOKEN_FILE=f"})
+		if err == nil {
+			t.Error("two in the environment are one too many")
+		}
+	}
+}

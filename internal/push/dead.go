@@ -6,11 +6,11 @@ import (
 	"tandem/internal/sqlite"
 )
 
-// Undelivered is a notice that is not tried again and that no service took, or
-// nobody knows whether one did. It holds none of its text.
+// Undelivered is a notice that no service took, or nobody knows whether one did. It
+// holds none of its text.
 type Undelivered struct {
 	FireID string
-	State  State  // Terminal or Unknown
+	State  State  // Terminal or Unknown, or Retryable of one that still tries
 	Reason string // why it has not been accepted; a service's word or ours
 }
 
@@ -20,14 +20,22 @@ const maxDead = 200
 // Dead returns the notices that reached nobody, or nobody knows whom, and are not
 // tried again; the newest first, at most 200.
 func (o *Outbox) Dead(ctx context.Context) ([]Undelivered, error) {
-	return sqlite.Read(ctx, o.db, func(tx *sqlite.Tx) ([]Undelivered, error) {
-		return sqlite.All(tx, func(r sqlite.Row) (u Undelivered, err error) {
-			return u, r.Scan(&u.FireID, &u.State, &u.Reason)
-		}, `
-			SELECT fire_id, state, coalesce(code, '')
-			FROM delivery_intents
-			WHERE state IN ('failed_terminal', 'unknown')
-			ORDER BY created_at DESC
-			LIMIT ?`, maxDead)
-	})
+	return o.undelivered(ctx, `state IN ('failed_terminal', 'unknown')`)
+}
+
+// Waiting returns the notices that have been tried in vain and will be again; the
+// newest first, at most 200.
+func (o *Outbox) Waiting(ctx context.Context) ([]Undelivered, error) {
+	return o.undelivered(ctx, `state = 'failed_retryable'`)
+}
+
+func (o *Outbox) undelivered(ctx context.Context, which string) ([]Undelivered, error) {
+	return sqlite.ReadAll(ctx, o.db, func(r sqlite.Row) (u Undelivered, err error) {
+		return u, r.Scan(&u.FireID, &u.State, &u.Reason)
+	}, `
+		SELECT fire_id, state, coalesce(code, '')
+		FROM delivery_intents
+		WHERE `+which+`
+		ORDER BY created_at DESC
+		LIMIT ?`, maxDead)
 }

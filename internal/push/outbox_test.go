@@ -208,7 +208,11 @@ func TestPermanentFailureIsDeadWithItsReasonAfterBoundedTries(t *testing.T) { //
 			n := ring("fire", "bob")
 			n.TTL = 2 * time.Hour
 			w.enqueue(n)
-			w.run(w.outbox.Loops(), 3*time.Hour)
+			w.run(w.outbox.Loops(), time.Hour)
+			waiting, err := w.outbox.Waiting(t.Context())
+			must(t, err)
+			equal(t, fmt.Sprint(waiting), "[{fire failed_retryable 500}]")
+			w.run(w.outbox.Loops(), 2*time.Hour)
 			if n := len(w.fcm.to()); n < 20 || n > 30 {
 				t.Errorf("%d attempts in two hours", n)
 			}
@@ -221,6 +225,9 @@ func TestPermanentFailureIsDeadWithItsReasonAfterBoundedTries(t *testing.T) { //
 			equal(t, dead[0].FireID, "fire")
 			equal(t, dead[0].State, Terminal)
 			equal(t, dead[0].Reason, "500")
+			waiting, err = w.outbox.Waiting(t.Context())
+			must(t, err)
+			equal(t, len(waiting), 0)
 			events := w.of("fire").Events
 			if late := events[len(events)-1].At.Sub(n.DueAt.Add(n.TTL)); late > poll {
 				t.Errorf("called dead %v after its time", late)
