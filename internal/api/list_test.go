@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -226,4 +227,20 @@ func TestManyWritersWhileAPageIsApplied(t *testing.T) {
 	equal(t, "todos", n.count(`SELECT count(*) FROM todos`), 400)
 	equal(t, "done", n.count(`SELECT count(*) FROM todos WHERE done`), 200)
 	equal(t, "seqs", n.count(`SELECT count(DISTINCT seq) FROM todos`), 400)
+}
+
+func TestTodosAreDueByInstantWhateverTheSpelling(t *testing.T) { // R:F6
+	n := newNode(t)
+	for _, at := range []string{"2026-05-06T01:00:00.5Z", "2026-05-06T01:00:00Z", "2026-05-06T03:00:00.25+02:00", "2026-05-06T00:59:59-00:30"} {
+		n.anna.post("/v1/todos", fmt.Sprintf(`{"content": "x", "due_at": %q}`, at)).wants(201)
+	}
+	for before, want := range map[string]int{
+		"2026-05-06T01:00:00Z": 0, "2026-05-06T01:00:00.001Z": 1, "2026-05-06T02:00:00.26%2B01:00": 2, "2026-05-06T01:00:01Z": 3, "2026-05-06T02:00:00Z": 4,
+	} {
+		var list struct{ Items []struct{} }
+		a := n.anna.get("/v1/todos?due_before=" + before).wants(200)
+		if err := json.Unmarshal(a.body, &list); err != nil || len(list.Items) != want {
+			t.Errorf("before %s: %d, want %d (%v)", before, len(list.Items), want, err)
+		}
+	}
 }

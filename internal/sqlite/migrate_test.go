@@ -165,3 +165,34 @@ func TestMigrationsRunOnce(t *testing.T) {
 		}
 	}
 }
+
+// Texts of RFC 3339 do not sort as the instants they name: a fraction sorts before the
+// Z of the same second, an offset after it.
+func TestEachTimeInASchemaIsAnInteger(t *testing.T) { // R:F6
+	for _, s := range []Schema{Todos, Users} {
+		db, err := Open(t.Context(), optionsFor(s, filepath.Join(t.TempDir(), s.File())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		times, err := ReadAll(t.Context(), db, Value[string], `
+			SELECT c.type
+			FROM pragma_table_list AS t, pragma_table_info(t.name) AS c
+			WHERE t.type = 'table' AND (c.name = 'at' OR c.name LIKE '%\_at' ESCAPE '\')`)
+		if err != nil || len(times) < 5 {
+			t.Fatal(s, times, err)
+		}
+		for _, kind := range times {
+			if kind != "INTEGER" {
+				t.Errorf("%s keeps a time as %s", s, kind)
+			}
+		}
+		loose, err := ReadAll(t.Context(), db, Value[string], `
+			SELECT name FROM pragma_table_list WHERE type = 'table' AND strict = 0 AND name NOT LIKE 'sqlite%'`)
+		if err != nil || len(loose) > 0 {
+			t.Errorf("%s: not STRICT, so that a text could get in: %v %v", s, loose, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
