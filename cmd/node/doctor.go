@@ -40,7 +40,7 @@ func doctorCommand(o *options) *cobra.Command {
 		Use:   "doctor",
 		Short: "Look at a node and say what is wrong and how to mend it",
 		Long: `Look at a node's configuration, folder and files, and, while it runs, at its peer and
-its channels. Changes nothing. Exits 1 where something is not going to work.`,
+at what it delivers. Changes nothing. Exits 1 where something is not going to work.`,
 		Example: "  tandem doctor --config configs/local.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			found, err := o.examine(c.Context(), world())

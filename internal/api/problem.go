@@ -33,10 +33,8 @@ type problem struct {
 var statuses = map[fault.Kind]int{
 	fault.Malformed:       http.StatusBadRequest,
 	fault.Unauthenticated: http.StatusUnauthorized,
-	fault.Forbidden:       http.StatusForbidden,
 	fault.NotFound:        http.StatusNotFound,
 	fault.Conflict:        http.StatusConflict,
-	fault.Gone:            http.StatusGone,
 	fault.Stale:           http.StatusPreconditionFailed,
 	fault.TooLarge:        http.StatusRequestEntityTooLarge,
 	fault.Invalid:         http.StatusUnprocessableEntity,

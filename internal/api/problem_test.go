@@ -68,7 +68,7 @@ func TestEachKindOfFaultHasItsStatus(t *testing.T) {
 	n.broken = true
 	a := n.inside()
 	for kind, want := range map[fault.Kind]int{
-		fault.Malformed: 400, fault.Unauthenticated: 401, fault.Forbidden: 403, fault.NotFound: 404, fault.Conflict: 409, fault.Gone: 410,
+		fault.Malformed: 400, fault.Unauthenticated: 401, fault.NotFound: 404, fault.Conflict: 409,
 		fault.Stale: 412, fault.TooLarge: 413, fault.Invalid: 422, fault.TooMany: 429, fault.Internal: 500, fault.Unavailable: 503,
 	} {
 		p := a.problem(t.Context(), "GET /x", fault.New(kind, "some_code", "A sentence.").After(1500*time.Millisecond).In("field", "why")).(*problem)

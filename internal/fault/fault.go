@@ -18,10 +18,8 @@ const (
 	Malformed       Kind = "malformed"       // send something that can be read
 	Invalid         Kind = "invalid"         // send other values
 	Unauthenticated Kind = "unauthenticated" // say who you are
-	Forbidden       Kind = "forbidden"       // give up
 	NotFound        Kind = "not_found"       // look elsewhere
 	Conflict        Kind = "conflict"        // read again, then decide
-	Gone            Kind = "gone"            // it was there, and is no longer
 	Stale           Kind = "stale"           // read the newer version first
 	TooLarge        Kind = "too_large"       // send less
 	TooMany         Kind = "too_many"        // wait RetryAfter

@@ -165,7 +165,7 @@ func (h Head) Place() Place { return Place{h.CreatedAt, h.Ref} }
 
 // AddTx returns the head of a new row of the owner, in a table of this log.
 func (l *Log) AddTx(tx *sqlite.Tx, table, owner string) Head {
-	return l.AddAtTx(tx, owner, Ref{l.origin, l.idTx(table)}, newUID(tx))
+	return l.AddAtTx(tx, owner, Ref{l.origin, l.nextID(table)}, newUID(tx))
 }
 
 // AddAtTx is AddTx for a row whose key and uid follow from what it is about, so

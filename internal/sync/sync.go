@@ -70,9 +70,6 @@ func NewLog(ctx context.Context, db *sqlite.DB, o Options) (*Log, error) {
 	return l, nil
 }
 
-// Node is the name that signs this log's versions.
-func (l *Log) Node() string { return l.node }
-
 // Incarnation names this life of the file.
 func (l *Log) Incarnation() string { return l.incarnation }
 
@@ -140,8 +137,8 @@ func (l *Log) seqTx(tx *sqlite.Tx) int64 {
 	return l.last.seq
 }
 
-// idTx gives out the next id of a table for a row made here.
-func (l *Log) idTx(table string) int64 {
+// nextID gives out the next id of a table for a row made here.
+func (l *Log) nextID(table string) int64 {
 	l.last.ids[table]++
 	return l.last.ids[table]
 }
