@@ -22,6 +22,10 @@ var (
 // ErrTaken is returned by a statement that would make a second row of what is UNIQUE.
 var ErrTaken = errors.New("sqlite: taken")
 
+// ErrUnfit is returned by a statement whose values the table does not take: another
+// row could be taken.
+var ErrUnfit = errors.New("sqlite: unfit")
+
 // classify gives the driver's errors our names, so that nobody above reads codes
 // or texts.
 func classify(err error) error {
@@ -35,8 +39,11 @@ func classify(err error) error {
 	case lib.SQLITE_FULL:
 		return ErrFull.Because(err)
 	}
-	if e.Code() == lib.SQLITE_CONSTRAINT_UNIQUE {
+	switch e.Code() {
+	case lib.SQLITE_CONSTRAINT_UNIQUE, lib.SQLITE_CONSTRAINT_PRIMARYKEY:
 		return fmt.Errorf("%w: %w", ErrTaken, err)
+	case lib.SQLITE_CONSTRAINT_CHECK, lib.SQLITE_CONSTRAINT_NOTNULL, lib.SQLITE_CONSTRAINT_DATATYPE, lib.SQLITE_TOOBIG, lib.SQLITE_MISMATCH:
+		return fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -102,6 +103,33 @@ func (tx *Tx) failed(err error) error {
 		tx.fatal = err
 	}
 	return err
+}
+
+// Try runs a part of a transaction that may fail by itself: when fn returns an
+// error, what it wrote and what it wanted done AfterCommit is undone, and the rest
+// of the transaction goes on. An error that ended the whole transaction ends it all
+// the same.
+func (tx *Tx) Try(fn func() error) error {
+	if err := tx.part(`SAVEPOINT part`); err != nil {
+		return err
+	}
+	after := len(tx.after)
+	err := fn()
+	switch {
+	case tx.fatal != nil:
+		return tx.fatal
+	case err == nil:
+		return tx.part(`RELEASE part`)
+	}
+	tx.after = tx.after[:after]
+	return cmp.Or(tx.part(`ROLLBACK TO part`), tx.part(`RELEASE part`), err)
+}
+
+func (tx *Tx) part(query string) error {
+	if tx.fatal == nil {
+		tx.fatal = tx.conn.run(query)
+	}
+	return tx.fatal
 }
 
 // Row is one result row, as a scan function sees it.
