@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver, named in sql.Open
@@ -26,6 +27,11 @@ type Options struct {
 
 	// MaxPages, when not 0, bounds the file, so that a test can fill the disk.
 	MaxPages int
+
+	// Volatile leaves it to the system when what is committed reaches the disk
+	// (synchronous=OFF). A process that is killed loses nothing, a machine that loses
+	// its power loses commits or the file: for tests that open thousands of files.
+	Volatile bool
 }
 
 // DB is an open file. Its methods may be called from many goroutines.
@@ -51,6 +57,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	db := &DB{schema: o.Schema, path: o.Path, now: o.Now}
 	settings := toWrite
+	if o.Volatile {
+		settings = strings.Replace(settings, "synchronous(FULL)", "synchronous(OFF)", 1)
+	}
 	if o.MaxPages > 0 {
 		settings += fmt.Sprintf("&_pragma=max_page_count(%d)", o.MaxPages)
 	}

@@ -61,8 +61,12 @@ const (
 )
 
 func newWriter(ctx context.Context, pool *sql.DB, o Options) (*writer, error) {
+	synchronous := "2" // FULL
+	if o.Volatile {
+		synchronous = "0"
+	}
 	c, err := newConn(ctx, pool, map[string]string{
-		"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": fmt.Sprint(busyTimeout.Milliseconds()),
+		"journal_mode": "wal", "synchronous": synchronous, "foreign_keys": "1", "busy_timeout": fmt.Sprint(busyTimeout.Milliseconds()),
 	})
 	if err != nil {
 		return nil, err
