@@ -1,0 +1,104 @@
+package users
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"tandem/internal/fault"
+	"tandem/internal/sqlite"
+)
+
+// errAccountsMoved refuses to take in an account whose address or id has become
+// another's since it was asked about.
+var errAccountsMoved = fault.New(fault.Conflict, "accounts_changed", "The accounts at the other node have changed meanwhile. Do it once more.")
+
+// Known names an account, and says no more of it.
+type Known struct {
+	ID    string `json:"id"`
+	Email string `json:"email"`
+}
+
+// Known returns every account of this node, by address.
+func (s *Store) Known(ctx context.Context) ([]Known, error) {
+	return sqlite.Read(ctx, s.db, func(tx *sqlite.Tx) ([]Known, error) {
+		return sqlite.All(tx, func(r sqlite.Row) (k Known, err error) {
+			return k, r.Scan(&k.ID, &k.Email)
+		}, `SELECT id, email FROM users ORDER BY email`)
+	})
+}
+
+// Prove returns nil where password is that of the account, and wrong_credentials
+// otherwise. It opens no session, and a ban does not matter: it is asked who gives
+// the account's rows to another node's account.
+func (s *Store) Prove(ctx context.Context, id, password string) error {
+	hash, _, err := sqlite.ReadOne(ctx, s.db, sqlite.Value[string], `SELECT password_hash FROM users WHERE id = ?`, id)
+	if err != nil {
+		return err
+	}
+	ok, err := s.o.Hasher.Matches(ctx, password, hash)
+	if err != nil {
+		return fmt.Errorf("account %q: %w", id, err)
+	}
+	if !ok {
+		return errCredentials
+	}
+	return nil
+}
+
+// Carry returns the accounts of these ids as JSON, hashes included, for TakeIn at
+// the authority.
+func (s *Store) Carry(ctx context.Context, ids []string) ([]byte, error) {
+	all, err := sqlite.Read(ctx, s.db, recordsTx)
+	if err != nil {
+		return nil, err
+	}
+	carried := slices.DeleteFunc(all, func(a record) bool { return !slices.Contains(ids, a.ID) })
+	return json.Marshal(directory{append([]record{}, carried...)})
+}
+
+// TakeIn adds accounts that lived elsewhere until now, with their ids, passwords and
+// roles, all of them in one commit or none. One that is here already stays as it is,
+// so that to take them in twice is to do it once. An address that is another
+// account's by now is accounts_changed.
+func (s *Store) TakeIn(ctx context.Context, body []byte) error {
+	if err := s.own(); err != nil {
+		return err
+	}
+	come, err := parse(body)
+	if err != nil {
+		return errBadDirectory.Because(err)
+	}
+	return s.change(ctx, func(tx *sqlite.Tx) (bool, error) {
+		have, err := recordsTx(tx)
+		if err != nil {
+			return false, err
+		}
+		added := false
+		for _, a := range come {
+			if slices.ContainsFunc(have, func(h record) bool { return h.ID == a.ID }) {
+				continue
+			}
+			if slices.ContainsFunc(have, func(h record) bool { return h.Email == a.Email }) {
+				return false, errAccountsMoved
+			}
+			if err := storeTx(tx, a); err != nil {
+				return false, err
+			}
+			added = true
+		}
+		return added, nil
+	})
+}
+
+// StartOverTx makes a file that is an older one, or another node's, fit to be this
+// node's: all sessions end, and the directory in it goes by no name, so that
+// whatever the authority has is newer.
+func StartOverTx(tx *sqlite.Tx) error {
+	if _, err := tx.Exec(`DELETE FROM sessions`); err != nil {
+		return err
+	}
+	_, err := tx.Exec(`DELETE FROM directory`)
+	return err
+}

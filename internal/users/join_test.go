@@ -1,0 +1,117 @@
+package users
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tandem/internal/sqlite"
+)
+
+// joinable is a node that was alone and has accounts of its own, and the authority
+// of a pair that it is about to join.
+func joinable(t *testing.T) (home, cloud node, adas string) {
+	path := filepath.Join(t.TempDir(), "users.db")
+	was := start(t, path, 1, true)
+	adas = first(t, was)
+	addUser(t, was, "bob@example.org")
+	was.stop(t)
+	return start(t, path, 2, false), run(t, 3, true), adas
+}
+
+func carried(t testing.TB, home node, ids ...string) []byte {
+	t.Helper()
+	body, err := home.Carry(t.Context(), ids)
+	ok(t, err)
+	return body
+}
+
+func TestAccountsOfANodeThatWasAloneGoToTheCloudOnce(t *testing.T) {
+	home, cloud, adas := joinable(t)
+	defer home.stop(t)
+	body := carried(t, home, adas)
+	ok(t, cloud.TakeIn(t.Context(), body))
+	login(t, cloud, ada, password) // as before, under the same id
+	have, err := cloud.Known(t.Context())
+	ok(t, err)
+	equal(t, "accounts", len(have), 1)
+	equal(t, "the id", have[0], Known{adas, ada})
+	a, err := cloud.Find(t.Context(), ada)
+	ok(t, err)
+	equal(t, "the role", a.Role, Admin)
+
+	// The cloud's own changes since then are newer than what comes again.
+	ok(t, cloud.SetPassword(t.Context(), adas, "password after"))
+	before := generationOf(t, cloud)
+	ok(t, cloud.TakeIn(t.Context(), body))
+	login(t, cloud, ada, "password after")
+	equal(t, "the generation", generationOf(t, cloud), before)
+}
+
+func TestAnAddressThatIsTakenMeanwhileIsNotTakenIn(t *testing.T) {
+	home, cloud, adas := joinable(t)
+	defer home.stop(t)
+	first(t, cloud) // Ada, under another id
+	ids := []string{adas}
+	known, err := home.Known(t.Context())
+	ok(t, err)
+	for _, k := range known {
+		ids = append(ids, k.ID)
+	}
+	before := cloud.accounts(t)
+	err = cloud.TakeIn(t.Context(), carried(t, home, ids...))
+	if !errors.Is(err, errAccountsMoved) {
+		t.Errorf("taken in: %v", err)
+	}
+	equal(t, "accounts, Bob's too", cloud.accounts(t), before)
+}
+
+func TestOnlyTheAuthorityTakesAccountsInAndOnlySoundOnes(t *testing.T) {
+	home, cloud, adas := joinable(t)
+	body := carried(t, home, adas)
+	for _, junk := range []string{"", "{}", "[]", string(body[:len(body)/2]), strings.Replace(string(body), `"admin"`, `"king"`, 1)} {
+		if err := cloud.TakeIn(t.Context(), []byte(junk)); !errors.Is(err, errBadDirectory) {
+			t.Errorf("%.20q: %v", junk, err)
+		}
+	}
+	equal(t, "accounts", cloud.accounts(t), "null")
+	if err := home.TakeIn(t.Context(), body); err == nil {
+		t.Error("a copy of the directory took accounts in")
+	}
+	var d directory
+	ok(t, json.Unmarshal(carried(t, home), &d))
+	equal(t, "carried of nobody", len(d.Accounts), 0)
+}
+
+func TestWhoGivesAnAccountAwayProvesItsPassword(t *testing.T) {
+	home, _, adas := joinable(t)
+	ok(t, home.Prove(t.Context(), adas, password))
+	for _, wrong := range []string{"", "correct horse ", "Correct horse"} {
+		if err := home.Prove(t.Context(), adas, wrong); !errors.Is(err, errCredentials) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	if err := home.Prove(t.Context(), "nobody", password); !errors.Is(err, errCredentials) {
+		t.Errorf("nobody: %v", err)
+	}
+}
+
+func TestAFileThatStartsOverHasNoSessionAndTakesAnyDirectory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "users.db")
+	cloud, home := run(t, 1, true), start(t, path, 2, false)
+	first(t, cloud)
+	carry(t, cloud, home)
+	token := login(t, home, ada, password)
+	ok(t, home.db.Write(context.Background(), func(tx *sqlite.Tx) error { return StartOverTx(tx) }))
+	home.stop(t)
+	home = start(t, path, 3, false)
+	defer home.stop(t)
+	equal(t, "the session", alive(t, home, token), false)
+	equal(t, "the generation", generationOf(t, home), "")
+	login(t, home, ada, password) // the copy itself is good until another comes
+	carry(t, cloud, home)
+	equal(t, "the generation", generationOf(t, home), generationOf(t, cloud))
+}
