@@ -26,7 +26,8 @@ var may = map[string][]string{
 	"internal/sqlite":            {"internal/fault"},
 	"internal/sqlite/sqlitetest": {"internal/sqlite"},
 	"internal/lease":             {"internal/sqlite"},
-	"internal/sync":              {"internal/fault", "internal/loop", "internal/sqlite"},
+	"internal/sync":              {"internal/fault", "internal/sqlite"},
+	"internal/sync/link":         {"internal/fault", "internal/loop", "internal/sqlite", "internal/sync"},
 	"internal/users":             {"internal/fault", "internal/sqlite"},
 	"internal/settings":          {"internal/sqlite", "internal/sync", "internal/when"},
 	"internal/todos":             {"internal/fault", "internal/sqlite", "internal/sync", "internal/when"},
@@ -35,7 +36,7 @@ var may = map[string][]string{
 	"internal/telegram":          {"internal/fault", "internal/push"},
 	"internal/scheduler":         {"internal/fault", "internal/loop", "internal/push", "internal/sqlite", "internal/sync", "internal/when"},
 	"internal/api": {"internal/fault", "internal/push", "internal/scheduler", "internal/settings", "internal/sqlite",
-		"internal/sync", "internal/todos", "internal/users", "internal/when"},
+		"internal/sync", "internal/sync/link", "internal/todos", "internal/users", "internal/when"},
 	"internal/standin": {},
 	"cmd/node":         nil, // wires everything
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	nodesync "tandem/internal/sync"
+	"tandem/internal/sync/link"
 )
 
 // says answers everything alike.
@@ -94,14 +94,14 @@ func TestANodeOutlivesWhateverAnswersInItsPeersPlace(t *testing.T) {
 // The cloud answers a caller that is not its peer as it answers any stranger.
 func TestOnlyThePeerMayCall(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		for name, p := range map[string]*nodesync.Peer{
-			"another secret": nodesync.NewPeer("http://cloud.test", "cloud", "home", strings.Repeat("x", 43), b.link),
-			"another name":   nodesync.NewPeer("http://cloud.test", "cloud", "shed", bubbleSecret, b.link),
-			"no secret":      nodesync.NewPeer("http://cloud.test", "cloud", "home", "", b.link),
+		for name, p := range map[string]*link.Peer{
+			"another secret": link.NewPeer("http://cloud.test", "cloud", "home", strings.Repeat("x", 43), b.link),
+			"another name":   link.NewPeer("http://cloud.test", "cloud", "shed", bubbleSecret, b.link),
+			"no secret":      link.NewPeer("http://cloud.test", "cloud", "home", "", b.link),
 		} {
 			for _, path := range []string{"hello", "changes", "accounts", "push-tokens", "nothing"} {
 				err := p.Call(t.Context(), http.MethodGet, path, nil, nil)
-				if !errors.Is(err, nodesync.ErrPeerRefused) {
+				if !errors.Is(err, link.ErrPeerRefused) {
 					t.Errorf("%s, GET %s: %v", name, path, err)
 				}
 			}

@@ -18,6 +18,7 @@ import (
 	"tandem/internal/settings"
 	"tandem/internal/sqlite"
 	nodesync "tandem/internal/sync"
+	"tandem/internal/sync/link"
 	"tandem/internal/telegram"
 	"tandem/internal/todos"
 	"tandem/internal/users"
@@ -37,7 +38,7 @@ type node struct {
 	tokens    *push.Tokens
 	outbox    *push.Outbox
 	scheduler *scheduler.Scheduler
-	client    *nodesync.Client         // nil: this node does not call
+	client    *link.Client             // nil: this node does not call
 	heard     atomic.Pointer[greeting] // the peer's last; nil: none since the start
 	handler   http.Handler
 	loops     []*loop.Loop
@@ -70,8 +71,8 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 	})
 	n.loops = append(n.loops, n.scheduler.Loop(), loop.New("upkeep", time.Hour, log, n.upkeep))
 	if c.Peer.URL != "" {
-		peer := nodesync.NewPeer(c.Peer.URL, c.Peer.Name, c.Node.Name, string(secrets.Send), out.peer)
-		n.client = nodesync.NewClient(n.log, peer, nodesync.ClientOptions{Sets: n.sets(), Hello: n.hello, Crash: out.crash, Log: log})
+		peer := link.NewPeer(c.Peer.URL, c.Peer.Name, c.Node.Name, string(secrets.Send), out.peer)
+		n.client = link.NewClient(n.log, peer, link.ClientOptions{Sets: n.sets(), Hello: n.hello, Crash: out.crash, Log: log})
 		n.loops = append(n.loops, n.client.Loops()...)
 		n.loops = append(n.loops, n.tokens.ForwardLoop(peer))
 	}
@@ -81,7 +82,7 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 
 // greeting is what the peer said of itself, and when.
 type greeting struct {
-	nodesync.Hello
+	link.Hello
 	at time.Time
 }
 
@@ -156,15 +157,16 @@ func (n *node) chats(ctx context.Context, owner string) ([]push.Target, error) {
 }
 
 // sets are what lives whole at the authority and is copied whole by the other.
-func (n *node) sets() []nodesync.Set {
-	accounts := nodesync.Set{Name: "accounts", Path: "accounts", Held: n.users.Generation, Export: n.users.Export, Import: n.users.Import}
-	return []nodesync.Set{accounts, n.tokens.Set()}
+func (n *node) sets() []link.Set {
+	accounts := link.Set{Name: "accounts", Path: "accounts", Held: n.users.Generation, Export: n.users.Export, Import: n.users.Import}
+	tokens := link.Set{Name: "tokens", Path: "push-tokens", Held: n.tokens.Held, Export: n.tokens.Export, Import: n.tokens.Import}
+	return []link.Set{accounts, tokens}
 }
 
-func (n *node) hello() nodesync.Hello {
-	return nodesync.Hello{
+func (n *node) hello() link.Hello {
+	return link.Hello{
 		Node: n.Node.Name, Origin: int64(n.Node.Origin), Incarnation: n.log.Incarnation(),
-		Protocol: nodesync.Protocol, Version: version(), Scheduler: string(n.Scheduler.Mode), Now: n.out.now().UnixMilli(),
+		Protocol: link.Protocol, Version: version(), Scheduler: string(n.Scheduler.Mode), Now: n.out.now().UnixMilli(),
 	}
 }
 
@@ -174,10 +176,11 @@ func (n *node) services(secrets config.Secrets) api.Services {
 		Tokens: n.tokens, Ready: n.ready, Secret: n.folder.secret, Version: version(), Crash: n.out.crash, Log: n.logger,
 	}
 	if n.Peer.On() && n.Node.Origin == 1 {
-		s.Peer = &api.Peer{
-			Name: n.Peer.Name, Match: secrets.Match, Log: n.log, Sets: n.sets(), Hello: n.hello, Stop: n.polling,
-			Heard: func(h nodesync.Hello) { n.heard.Store(&greeting{h, n.out.now()}) },
-		}
+		s.Peer = &api.Peer{Name: n.Peer.Name, Match: secrets.Match, Server: link.NewServer(link.ServerOptions{
+			Log: n.log, Name: n.Peer.Name, Sets: n.sets(), Hello: n.hello, Stop: n.polling, Crash: n.out.crash, Logger: n.logger,
+			Posts: []link.Post{link.NewPost("push-tokens", n.tokens.Receive), link.NewPost("push-tokens/unregistered", n.tokens.Unregistered)},
+			Heard: func(h link.Hello) { n.heard.Store(&greeting{h, n.out.now()}) },
+		})}
 	}
 	return s
 }

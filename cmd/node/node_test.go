@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	nodesync "tandem/internal/sync"
+	"tandem/internal/sync/link"
 )
 
 func TestATodoCrossesBothWays(t *testing.T) {
@@ -191,13 +191,13 @@ func TestReplaysInAnyOrderChangeNothing(t *testing.T) { // E07
 		must(t, err)
 		before := b.alike()
 
-		cloud := nodesync.NewPeer("http://cloud.test", "cloud", "home", bubbleSecret, b.link)
+		cloud := link.NewPeer("http://cloud.test", "cloud", "home", bubbleSecret, b.link)
 		read, err := b.cloud.node.log.Cursor(t.Context(), "home")
 		must(t, err)
 		offer := func(entries ...json.RawMessage) {
 			t.Helper()
-			var ack nodesync.Ack
-			must(t, cloud.Call(t.Context(), http.MethodPost, "changes", nodesync.Offer{From: "a.past.place", To: "a.wrong.place", Entries: entries}, &ack))
+			var ack link.Ack
+			must(t, cloud.Call(t.Context(), http.MethodPost, "changes", link.Offer{From: "a.past.place", To: "a.wrong.place", Entries: entries}, &ack))
 			equal(t, "how far the cloud has read", ack.Cursor, read)
 		}
 		all := append(slices.Clone(early.Entries), late.Entries...)

@@ -58,7 +58,7 @@ func New(s Services) http.Handler {
 	a.routes()
 	e.GET("/openapi.json", a.document())
 	if s.Peer != nil {
-		s.Peer.routes(e, a)
+		e.Pre(a.recover(), s.Peer.guard(a))
 	}
 	return edge{e}
 }

@@ -12,11 +12,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// How deep JSON may be nested: a body of the API, and a page of the peer's, which
-// holds bodies. And how many names one object may have.
+// How deep JSON may be nested, and how many names one object may have.
 const (
 	bodyDepth = 32
-	pageDepth = 64
 	maxNames  = 200
 )
 

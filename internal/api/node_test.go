@@ -20,6 +20,7 @@ import (
 	"tandem/internal/settings"
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
+	"tandem/internal/sync/link"
 	"tandem/internal/todos"
 	"tandem/internal/users"
 )
@@ -57,7 +58,7 @@ type node struct {
 	clock   time.Time
 	logged  bytes.Buffer
 	secrets []string // what no line of the log may have in it
-	heard   []sync.Hello
+	heard   []link.Hello
 }
 
 // newNode starts a node on 1 February 2026 with two people, anna being its admin.
@@ -89,28 +90,34 @@ func (n *node) wire() {
 		Tables: []*sync.Table{todos.Table(), settings.Table(messages.MovedTx), messages.Table()}})
 	n.must(err)
 	tokens := push.NewTokens(n.db, push.TokenOptions{Authority: true, Log: log})
-	accounts := sync.Set{Name: "accounts", Path: "accounts", Held: n.accounts.Generation, Export: n.accounts.Export, Import: n.accounts.Import}
+	accounts := link.Set{Name: "accounts", Path: "accounts", Held: n.accounts.Generation, Export: n.accounts.Export, Import: n.accounts.Import}
+	pushTokens := link.Set{Name: "tokens", Path: "push-tokens", Held: tokens.Held, Export: tokens.Export, Import: tokens.Import}
 	n.services = Services{
 		DB: n.db, Users: n.accounts, Settings: settings.NewStore(n.db, n.log, messages.MovedTx),
 		Todos: todos.NewStore(n.db, n.log, zone), Scheduler: scheduler.NewStore(n.db, n.log, messages), Tokens: tokens,
 		Peer: &Peer{
-			Name: "local", Match: func(s string) bool { return s == peerSecret }, Log: n.log, Sets: []sync.Set{accounts, tokens.Set()},
-			Hello: n.hello, Heard: func(h sync.Hello) { n.heard = append(n.heard, h) }, Stop: n.stopped,
+			Name: "local", Match: func(s string) bool { return s == peerSecret },
+			Server: link.NewServer(link.ServerOptions{
+				Log: n.log, Name: "local", Sets: []link.Set{accounts, pushTokens}, Stop: n.stopped, Crash: n.crashes, Logger: log,
+				Posts: []link.Post{link.NewPost("push-tokens", tokens.Receive), link.NewPost("push-tokens/unregistered", tokens.Unregistered)},
+				Hello: n.hello, Heard: func(h link.Hello) { n.heard = append(n.heard, h) },
+			}),
 		},
 		Ready: func(context.Context) error { return n.ill }, Secret: []byte("the node's own"), Version: "test",
-		Crash: func(point string) {
-			if point == n.crash {
-				panic("killed at " + point)
-			}
-		},
-		Log: log,
+		Crash: n.crashes, Log: log,
 	}
 	n.handler = New(n.services)
 	n.contract = describe(n)
 }
 
-func (n *node) hello() sync.Hello {
-	return sync.Hello{Node: "cloud", Origin: 1, Incarnation: n.log.Incarnation(), Protocol: sync.Protocol, Version: "test", Scheduler: "standby", Now: n.now().UnixMilli()}
+func (n *node) crashes(point string) {
+	if point == n.crash {
+		panic("killed at " + point)
+	}
+}
+
+func (n *node) hello() link.Hello {
+	return link.Hello{Node: "cloud", Origin: 1, Incarnation: n.log.Incarnation(), Protocol: link.Protocol, Version: "test", Scheduler: "standby", Now: n.now().UnixMilli()}
 }
 
 // hasher has a cost at which a test can afford hundreds of logins.

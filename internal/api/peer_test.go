@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tandem/internal/sync"
+	"tandem/internal/sync/link"
 )
 
 // local is the other node, as it calls.
@@ -134,6 +134,7 @@ func TestWhatIsNoPageIsNotApplied(t *testing.T) {
 }
 
 func TestAPageThatIsTooLong(t *testing.T) {
+	const maxPage = 16 << 20
 	n := newNode(t)
 	long := `{"from": "", "to": "x", "rows": [` + entry + `]` + strings.Repeat(" ", maxPage) + `}`
 	n.local().post("/peer/v1/changes", long).refuses(413, "body_too_large")
@@ -163,12 +164,12 @@ func TestTheNodesGreetEachOther(t *testing.T) {
 	n := newNode(t)
 	theirs := n.hello()
 	theirs.Node, theirs.Origin, theirs.Scheduler = "local", 0, "active"
-	greeting := func(h sync.Hello) string { b, _ := json.Marshal(h); return string(b) }
+	greeting := func(h link.Hello) string { b, _ := json.Marshal(h); return string(b) }
 	a := n.local().post("/peer/v1/hello", greeting(theirs)).wants(200)
 	equal(t, "name", a.text("node"), "cloud")
 	equal(t, "incarnation", a.text("incarnation"), n.log.Incarnation())
 	equal(t, "heard", n.heard[0], theirs)
-	for _, h := range []sync.Hello{n.hello(), {Node: "local", Origin: 1, Protocol: 1}, {Node: "other", Protocol: 1}, {Node: "local", Protocol: 2}, {}} {
+	for _, h := range []link.Hello{n.hello(), {Node: "local", Origin: 1, Protocol: 1}, {Node: "other", Protocol: 1}, {Node: "local", Protocol: 2}, {}} {
 		n.local().post("/peer/v1/hello", greeting(h)).wants(200) // the caller sees for itself
 	}
 	equal(t, "greetings that count", len(n.heard), 1)

@@ -10,7 +10,7 @@ import (
 	"tandem/internal/sync"
 )
 
-// Caller reaches the authority. A sync.Peer does.
+// Caller reaches the authority. A link.Peer does.
 type Caller interface {
 	Call(ctx context.Context, method, path string, in, out any) error
 }

@@ -28,7 +28,7 @@ func newPair(t *testing.T) pair {
 // export is the set as the cloud gives it.
 func (p pair) export() (generation string, body []byte) {
 	p.t.Helper()
-	generation, body, err := p.cloud.Set().Export(p.t.Context())
+	generation, body, err := p.cloud.Export(p.t.Context())
 	must(p.t, err)
 	return generation, body
 }
@@ -37,16 +37,16 @@ func (p pair) export() (generation string, body []byte) {
 // was anything new.
 func (p pair) pull() bool {
 	p.t.Helper()
-	had, err := p.home.Set().Held(p.t.Context())
+	had, err := p.home.Held(p.t.Context())
 	must(p.t, err)
-	has, err := p.cloud.Set().Held(p.t.Context())
+	has, err := p.cloud.Held(p.t.Context())
 	must(p.t, err)
 	if had == has {
 		return false
 	}
 	generation, body := p.export()
 	equal(p.t, generation, has)
-	must(p.t, p.home.Set().Import(p.t.Context(), generation, body))
+	must(p.t, p.home.Import(p.t.Context(), generation, body))
 	return true
 }
 
@@ -310,11 +310,11 @@ func TestASetFromBeforeAConfirmationIsPassedOver(t *testing.T) {
 		p := newPair(t)
 		p.cloud.register("bob", "T2", "tablet")
 		p.home.register("ada", "T1", "phone")
-		_, err := p.home.Set().Held(t.Context()) // the poll begins
+		_, err := p.home.Held(t.Context()) // the poll begins
 		must(t, err)
 		generation, old := p.export()
 		must(t, p.forward())
-		must(t, p.home.Set().Import(t.Context(), generation, old))
+		must(t, p.home.Import(t.Context(), generation, old))
 		equal(t, p.home.rings("ada"), "T1@phone")
 		equal(t, p.pull(), true)
 		equal(t, p.home.rings("ada"), "T1@phone")

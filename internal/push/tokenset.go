@@ -12,16 +12,10 @@ import (
 
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
-	"tandem/internal/sync"
 )
 
 // errBadTokens is met by its code; its cause says what was wrong, and no value.
 var errBadTokens = fault.New(fault.Malformed, "bad_push_tokens", "What the other node sent of push tokens cannot be used; those held here stay.")
-
-// Set is how the tokens cross to the node that copies them.
-func (t *Tokens) Set() sync.Set {
-	return sync.Set{Name: "tokens", Path: "push-tokens", Held: t.Held, Export: t.Export, Import: t.Import}
-}
 
 // tokenSet is the whole of what crosses.
 type tokenSet struct {

@@ -28,7 +28,6 @@ type Page struct {
 	Entries []json.RawMessage `json:"rows"`   // rows and facts, each naming its table
 	Cursor  string            `json:"cursor"` // where the stretch ends; the cursor given when it is empty
 	Reset   string            `json:"reset,omitempty"`
-	Sets    map[string]string `json:"sets,omitempty"` // newer generations of what is copied whole
 }
 
 // entry is one row or fact in the order of the log.

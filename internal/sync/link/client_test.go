@@ -1,4 +1,4 @@
-package sync_test
+package link_test
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"tandem/internal/loop"
-	"tandem/internal/sync"
+	"tandem/internal/sync/link"
 )
 
 func TestRowsAndFactsCrossBothWaysAtOnce(t *testing.T) {
-	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+	linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
 		began := time.Now()
 		up := local.add("of local")
 		local.fact("fired", "f1", "x")
@@ -32,7 +32,7 @@ func TestRowsAndFactsCrossBothWaysAtOnce(t *testing.T) {
 }
 
 func TestManyRowsCrossInPages(t *testing.T) {
-	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+	linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
 		local.many(2500, 0)
 		cloud.many(2500, 0)
 		synctest.Wait()
@@ -47,7 +47,7 @@ func TestManyRowsCrossInPages(t *testing.T) {
 
 // S:6, S:48.
 func TestIdleLinkMovesNothingAndCallsSeldom(t *testing.T) {
-	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+	linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
 		local.edit(local.add("<a>"), "content", "<b>")
 		time.Sleep(time.Minute)
 		before, tokens := l.moved, read[int](cloud, `SELECT count(*) FROM sync_tokens`)
@@ -69,7 +69,7 @@ func TestIdleLinkMovesNothingAndCallsSeldom(t *testing.T) {
 func TestLinkThatHealsIsUsedWithin30SecondsWithoutNewWrites(t *testing.T) {
 	for outage := 3 * time.Second; outage < 20*time.Minute; outage = outage*2 + 4321*time.Millisecond {
 		t.Run(outage.String(), func(t *testing.T) {
-			linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+			linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
 				l.cut()
 				up, down := local.add("of local"), cloud.add("of cloud")
 				time.Sleep(outage)
@@ -88,7 +88,7 @@ func TestLinkThatHealsIsUsedWithin30SecondsWithoutNewWrites(t *testing.T) {
 
 // S:45. Packets are dropped, and no one is told: the call that hangs has its limit.
 func TestLinkThatFellSilentIsUsedAgainWhenTheCallEnds(t *testing.T) {
-	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+	linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
 		l.fallSilent()
 		up, down := local.add("of local"), cloud.add("of cloud")
 		time.Sleep(30 * time.Second)
@@ -103,7 +103,7 @@ func TestLinkThatFellSilentIsUsedAgainWhenTheCallEnds(t *testing.T) {
 
 // S:47. The peer did what it was asked, and its answer was lost.
 func TestAnswerThatWasLostRepeatsNothing(t *testing.T) {
-	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+	linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
 		for i := range 10 {
 			l.mu.Lock()
 			l.lose = 1 + i%3
@@ -128,13 +128,13 @@ func TestProcessThatDiesWithAPageLosesAndDoublesNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				local, cloud := pair(t)
 				up, down := local.add("of local"), cloud.add("of cloud")
-				l := newLink(cloud)
+				l := newLine(cloud)
 				c, _ := client(local, l, nil, func(p string) {
 					if p == point {
 						panic("killed")
 					}
 				})
-				both := func(c *sync.Client) (died bool) {
+				both := func(c *link.Client) (died bool) {
 					defer func() { died = recover() != nil }()
 					must(t, c.Offer(t.Context()))
 					must(t, c.FetchPage(t.Context(), 0))
@@ -162,7 +162,7 @@ func TestProcessThatDiesWithAPageLosesAndDoublesNothing(t *testing.T) {
 func TestOfferFollowsThePeersOwnPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, cloud := pair(t)
-		l := newLink(cloud)
+		l := newLine(cloud)
 		c, _ := client(local, l, nil, nil)
 		local.add("a")
 		must(t, c.Offer(t.Context()))
@@ -182,13 +182,13 @@ func TestOfferFollowsThePeersOwnPosition(t *testing.T) {
 
 func TestOfferWhoseAnswerWasLostGoesOnFromWhereThePeerIs(t *testing.T) {
 	local, cloud := pair(t)
-	l := newLink(cloud)
+	l := newLine(cloud)
 	c, _ := client(local, l, nil, nil)
 	local.add("a")
 	must(t, c.Offer(t.Context()))
 	local.add("b")
 	l.lose = 1
-	if err := c.Offer(t.Context()); !errors.Is(err, sync.ErrPeerAway) {
+	if err := c.Offer(t.Context()); !errors.Is(err, link.ErrPeerAway) {
 		t.Error(err)
 	}
 	local.add("c")
@@ -199,11 +199,11 @@ func TestOfferWhoseAnswerWasLostGoesOnFromWhereThePeerIs(t *testing.T) {
 func TestPeerThatDoesNotTakeTheCursorIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, cloud := pair(t)
-		l := newLink(cloud)
+		l := newLine(cloud)
 		l.answers(changesAnswered(200, "application/json", `{"cursor":"another node's"}`))
 		c, _ := client(local, l, nil, nil)
 		local.add("a")
-		if err := c.Offer(t.Context()); !errors.Is(err, sync.ErrPeerFailed) {
+		if err := c.Offer(t.Context()); !errors.Is(err, link.ErrPeerFailed) {
 			t.Error(err)
 		}
 	})
@@ -211,25 +211,25 @@ func TestPeerThatDoesNotTakeTheCursorIsAFailure(t *testing.T) {
 
 // S:29. A node that cannot be the peer is told nothing and believed nothing.
 func TestNodeThatCannotBeThePeerIsRefusedAndMovesNoRows(t *testing.T) {
-	right := sync.Hello{Node: "cloud", Origin: 1, Protocol: sync.Protocol}
+	right := link.Hello{Node: "cloud", Origin: 1, Protocol: link.Protocol}
 	for name, c := range map[string]struct {
-		hello sync.Hello
+		hello link.Hello
 		want  string
 	}{
-		"a copy of this node":       {sync.Hello{Node: "local", Origin: 0, Protocol: sync.Protocol}, "peer_self"},
-		"one of this node's name":   {sync.Hello{Node: "local", Origin: 1, Protocol: sync.Protocol}, "peer_self"},
-		"one of this node's origin": {sync.Hello{Node: "cloud", Origin: 0, Protocol: sync.Protocol}, "peer_self"},
-		"one of another name":       {sync.Hello{Node: "other", Origin: 1, Protocol: sync.Protocol}, "peer_refused"},
-		"one of a newer protocol":   {sync.Hello{Node: "cloud", Origin: 1, Protocol: sync.Protocol + 1}, "peer_version"},
-		"one of an older protocol":  {sync.Hello{Node: "cloud", Origin: 1}, "peer_version"},
-		"one that says nothing":     {sync.Hello{}, "peer_stranger"},
+		"a copy of this node":       {link.Hello{Node: "local", Origin: 0, Protocol: link.Protocol}, "peer_self"},
+		"one of this node's name":   {link.Hello{Node: "local", Origin: 1, Protocol: link.Protocol}, "peer_self"},
+		"one of this node's origin": {link.Hello{Node: "cloud", Origin: 0, Protocol: link.Protocol}, "peer_self"},
+		"one of another name":       {link.Hello{Node: "other", Origin: 1, Protocol: link.Protocol}, "peer_refused"},
+		"one of a newer protocol":   {link.Hello{Node: "cloud", Origin: 1, Protocol: link.Protocol + 1}, "peer_version"},
+		"one of an older protocol":  {link.Hello{Node: "cloud", Origin: 1}, "peer_version"},
+		"one that says nothing":     {link.Hello{}, "peer_stranger"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				local, cloud := pair(t)
 				local.add("of local")
 				cloud.add("of cloud")
-				l := newLink(cloud)
+				l := newLine(cloud)
 				l.hello = c.hello
 				cl, _ := client(local, l, nil, nil)
 				running(t, cl)
@@ -253,18 +253,18 @@ func TestNodeThatCannotBeThePeerIsRefusedAndMovesNoRows(t *testing.T) {
 }
 
 func TestEachNodeSeesThatTheOtherIsNotItsPeer(t *testing.T) {
-	me := sync.Hello{Node: "local", Origin: 0, Protocol: sync.Protocol}
-	peer := sync.Hello{Node: "cloud", Origin: 1, Protocol: sync.Protocol}
+	me := link.Hello{Node: "local", Origin: 0, Protocol: link.Protocol}
+	peer := link.Hello{Node: "cloud", Origin: 1, Protocol: link.Protocol}
 	must(t, peer.Check(me, "cloud"))
 	must(t, me.Check(peer, "local"))
 	for _, c := range []struct {
-		h, me sync.Hello
+		h, me link.Hello
 		name  string
 		want  error
 	}{
-		{me, me, "local", sync.ErrPeerSelf},
-		{peer, me, "other", sync.ErrPeerRefused},
-		{sync.Hello{Node: "cloud", Origin: 1, Protocol: sync.Protocol + 1}, me, "cloud", sync.ErrPeerVersion},
+		{me, me, "local", link.ErrPeerSelf},
+		{peer, me, "other", link.ErrPeerRefused},
+		{link.Hello{Node: "cloud", Origin: 1, Protocol: link.Protocol + 1}, me, "cloud", link.ErrPeerVersion},
 	} {
 		if err := c.h.Check(c.me, c.name); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v", c.h, err)
@@ -277,13 +277,13 @@ func TestEachNodeSeesThatTheOtherIsNotItsPeer(t *testing.T) {
 func TestAnswerThatIsNoPageLeavesTheCursor(t *testing.T) {
 	for _, body := range []string{`{}`, `null`, `{"status":"ok"}`, `{"rows":[],"cursor":""}`, `{"rows":null}`} {
 		t.Run(body, func(t *testing.T) {
-			linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+			linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
 				cloud.add("milk")
 				synctest.Wait()
 				before, err := local.log.Cursor(t.Context(), "cloud")
 				must(t, err)
 				l.answers(changesAnswered(200, "application/json", body))
-				if err := c.FetchPage(t.Context(), 0); !errors.Is(err, sync.ErrPeerStranger) {
+				if err := c.FetchPage(t.Context(), 0); !errors.Is(err, link.ErrPeerStranger) {
 					t.Error(err)
 				}
 				after, err := local.log.Cursor(t.Context(), "cloud")
@@ -297,7 +297,7 @@ func TestAnswerThatIsNoPageLeavesTheCursor(t *testing.T) {
 
 // S:66. What greets and yet takes nothing is not well.
 func TestFailureOfOneLineIsToldUntilThatLineWorks(t *testing.T) {
-	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+	linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
 		l.answers(changesAnswered(413, "text/html", "too large"))
 		local.add("milk")
 		cloud.add("bread")
@@ -315,7 +315,7 @@ func TestFailureOfOneLineIsToldUntilThatLineWorks(t *testing.T) {
 }
 
 func TestPageThatCannotBeReadStopsAtItsPlaceAndIsTold(t *testing.T) {
-	linked(t, func(t *testing.T, local, cloud *node, l *link, c *sync.Client) {
+	linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
 		r := cloud.add("milk")
 		synctest.Wait()
 		before, err := local.log.Cursor(t.Context(), "cloud")
@@ -339,7 +339,7 @@ func TestClockOfThePeerIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, cloud := pair(t)
 		cloud.skew = 5 * time.Minute
-		c, _ := client(local, newLink(cloud), nil, nil)
+		c, _ := client(local, newLine(cloud), nil, nil)
 		must(t, c.Greet(t.Context()))
 		equal(t, "skew", c.Status().Skew, 5*time.Minute)
 	})
@@ -351,14 +351,14 @@ func TestSetIsCopiedWhenItsGenerationDiffers(t *testing.T) {
 		local, cloud := pair(t)
 		there, here, body, imports := "a/1", "", `["ann"]`, 0
 		var refuse error
-		l := newLink(cloud)
-		l.sets = []sync.Set{{
+		l := newLine(cloud)
+		l.sets = []link.Set{{
 			Name: "accounts", Path: "accounts",
 			Held:   func(context.Context) (string, error) { return there, nil },
 			Export: func(context.Context) (string, []byte, error) { return there, []byte(body), nil },
 		}}
 		got := ""
-		c, _ := client(local, l, []sync.Set{{
+		c, _ := client(local, l, []link.Set{{
 			Name: "accounts", Path: "accounts",
 			Held: func(context.Context) (string, error) { return here, nil },
 			Import: func(_ context.Context, generation string, b []byte) error {

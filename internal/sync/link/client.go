@@ -1,4 +1,4 @@
-package sync
+package link
 
 import (
 	"context"
@@ -12,25 +12,11 @@ import (
 	"time"
 
 	"tandem/internal/loop"
+	"tandem/internal/sync"
 )
-
-// Protocol is the version of what crosses between the nodes. Nodes of one
-// protocol understand each other whatever their own versions.
-const Protocol = 1
 
 // helloEvery is how often local says that it is alive.
 const helloEvery = 20 * time.Second
-
-// Hello is what each node says of itself.
-type Hello struct {
-	Node        string `json:"node"`
-	Origin      int64  `json:"origin"`
-	Incarnation string `json:"incarnation"`
-	Protocol    int    `json:"protocol"`
-	Version     string `json:"version"`
-	Scheduler   string `json:"scheduler"` // active, standby or off
-	Now         int64  `json:"now"`       // Unix ms
-}
 
 // Offer is what POST changes carries: entries of the caller's log, and where the
 // stretch begins and ends.
@@ -49,7 +35,7 @@ type Ack struct {
 // and offering are one thing seen from two ends: whoever reads holds a cursor into
 // the other's log, and whoever writes checks it.
 type Client struct {
-	log     *Log
+	log     *sync.Log
 	peer    *Peer
 	sets    []Set
 	hello   func() Hello
@@ -73,7 +59,7 @@ type ClientOptions struct {
 }
 
 // NewClient returns a client that is not yet running.
-func NewClient(l *Log, p *Peer, o ClientOptions) *Client {
+func NewClient(l *sync.Log, p *Peer, o ClientOptions) *Client {
 	c := &Client{log: l, peer: p, sets: o.Sets, hello: o.Hello, crash: o.Crash, logger: o.Log}
 	c.fetch = loop.New("fetch", loop.Shortest, o.Log, c.noting(lineFetch, c.Fetch))
 	c.offer = loop.New("offer", loop.Longest, o.Log, c.noting(lineOffer, c.Offer))
@@ -101,21 +87,6 @@ func (c *Client) Greet(ctx context.Context) error {
 	}
 	c.status.heard(theirs, time.Duration(theirs.Now-(mine.Now+after)/2)*time.Millisecond)
 	c.greeted.Store(true)
-	return nil
-}
-
-// Check returns why the node that said h cannot be the peer of the node that is me.
-func (h Hello) Check(me Hello, name string) error {
-	switch {
-	case h.Node == "":
-		return ErrPeerStranger.Because(errors.New("it does not say who it is"))
-	case h.Node == me.Node || h.Origin == me.Origin:
-		return ErrPeerSelf.Because(fmt.Errorf("it says that it is %.40q, origin %d", h.Node, h.Origin))
-	case h.Node != name:
-		return ErrPeerRefused.Because(fmt.Errorf("it says that it is %.40q, not %q", h.Node, name))
-	case h.Protocol != me.Protocol:
-		return ErrPeerVersion.Because(fmt.Errorf("it speaks %d, this node %d", h.Protocol, me.Protocol))
-	}
 	return nil
 }
 
@@ -216,12 +187,6 @@ func (c *Client) copySets(ctx context.Context, newer map[string]string) error {
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// Whole is a Set as it crosses.
-type Whole struct {
-	Generation string          `json:"generation"`
-	Body       json.RawMessage `json:"body"`
 }
 
 // Offer hands the peer whatever of this node's log it has not read, until there

@@ -1,8 +1,11 @@
-package sync
+package link
 
 import (
 	"context"
+	"encoding/json"
 	"time"
+
+	"tandem/internal/sync"
 )
 
 // MaxWait bounds how long a poll is held open; many proxies cut at 60 s.
@@ -19,14 +22,27 @@ type Set struct {
 	Import func(ctx context.Context, generation string, body []byte) error   // where it is copied
 }
 
-// Poll returns the page after cursor. When that is empty it waits, until a change,
-// a generation that differs from the one in held, or wait (at most MaxWait).
-func (l *Log) Poll(ctx context.Context, cursor string, sets []Set, held map[string]string, wait time.Duration) (Page, error) {
+// Whole is a Set as it crosses.
+type Whole struct {
+	Generation string          `json:"generation"`
+	Body       json.RawMessage `json:"body"`
+}
+
+// Page is what answers a poll: a stretch of the log, and what else is news.
+type Page struct {
+	sync.Page
+	Sets map[string]string `json:"sets,omitempty"` // newer generations of what is copied whole
+}
+
+// Poll returns the page of l after cursor. When that is empty it waits, until a
+// change, a generation that differs from the one in held, or wait (at most MaxWait).
+func Poll(ctx context.Context, l *sync.Log, cursor string, sets []Set, held map[string]string, wait time.Duration) (Page, error) {
 	ctx, stop := context.WithTimeout(ctx, min(wait, MaxWait))
 	defer stop()
 	for {
 		changed := l.Changed() // before the look, so that no change falls between
-		page, err := l.Page(context.WithoutCancel(ctx), cursor)
+		stretch, err := l.Page(context.WithoutCancel(ctx), cursor)
+		page := Page{Page: stretch}
 		if err != nil {
 			return page, err
 		}

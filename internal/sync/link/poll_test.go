@@ -1,16 +1,14 @@
-package sync_test
+package link_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"tandem/internal/sqlite"
-	"tandem/internal/sync"
+	"tandem/internal/sync/link"
 )
 
 func TestPollAnswersAtOnceWhatIsThereAlready(t *testing.T) {
@@ -18,7 +16,7 @@ func TestPollAnswersAtOnceWhatIsThereAlready(t *testing.T) {
 		_, cloud := pair(t)
 		cloud.add("milk")
 		began := time.Now()
-		p, err := cloud.log.Poll(t.Context(), "", nil, nil, time.Minute)
+		p, err := link.Poll(t.Context(), cloud.log, "", nil, nil, time.Minute)
 		must(t, err)
 		equal(t, "entries", len(p.Entries), 1)
 		equal(t, "after", time.Since(began), 0)
@@ -35,10 +33,10 @@ func TestPollEndsWithAChangeWhoeverMakesIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				local, cloud := pair(t)
-				done := make(chan sync.Page, 1)
+				done := make(chan link.Page, 1)
 				began := time.Now()
 				go func() {
-					p, err := cloud.log.Poll(t.Context(), "", nil, nil, time.Minute)
+					p, err := link.Poll(t.Context(), cloud.log, "", nil, nil, time.Minute)
 					if err != nil {
 						t.Error(err)
 					}
@@ -68,7 +66,7 @@ func TestPollMissesNoChangeThatComesWhileItLooks(t *testing.T) {
 				}
 				cloud.add("milk")
 			}()
-			p, err := cloud.log.Poll(t.Context(), cursor, nil, nil, time.Minute)
+			p, err := link.Poll(t.Context(), cloud.log, cursor, nil, nil, time.Minute)
 			must(t, err)
 			if time.Since(began) != 0 || len(p.Entries) != 1 {
 				t.Fatalf("change %d was told after %v", i, time.Since(began))
@@ -84,12 +82,12 @@ func TestPollEndsEmptyWhenItsTimeIsUpOrItsCallerHasGone(t *testing.T) {
 		for _, c := range []struct{ wait, leave, want time.Duration }{
 			{0, time.Hour, 0},
 			{5 * time.Second, time.Hour, 5 * time.Second},
-			{time.Hour, time.Hour, sync.MaxWait}, // proxies cut a longer one
+			{time.Hour, time.Hour, link.MaxWait}, // proxies cut a longer one
 			{time.Hour, 3 * time.Second, 3 * time.Second},
 		} {
 			ctx, stop := context.WithTimeout(t.Context(), c.leave)
 			began := time.Now()
-			p, err := cloud.log.Poll(ctx, "", nil, nil, c.wait)
+			p, err := link.Poll(ctx, cloud.log, "", nil, nil, c.wait)
 			stop()
 			must(t, err)
 			equal(t, "entries", len(p.Entries), 0)
@@ -102,7 +100,7 @@ func TestPollTellsOfAResetWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, cloud := pair(t)
 		began := time.Now()
-		p, err := cloud.log.Poll(t.Context(), "garbage", nil, nil, time.Minute)
+		p, err := link.Poll(t.Context(), cloud.log, "garbage", nil, nil, time.Minute)
 		must(t, err)
 		if p.Reset == "" || time.Since(began) != 0 {
 			t.Error(p.Reset, time.Since(began))
@@ -114,9 +112,9 @@ func TestPollTellsOfASetWhoseGenerationDiffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, cloud := pair(t)
 		generation := "a/1"
-		sets := []sync.Set{{Name: "accounts", Held: func(context.Context) (string, error) { return generation, nil }}}
+		sets := []link.Set{{Name: "accounts", Held: func(context.Context) (string, error) { return generation, nil }}}
 		poll := func(held map[string]string, wait time.Duration) map[string]string {
-			p, err := cloud.log.Poll(t.Context(), "", sets, held, wait)
+			p, err := link.Poll(t.Context(), cloud.log, "", sets, held, wait)
 			must(t, err)
 			return p.Sets
 		}
@@ -135,39 +133,4 @@ func TestPollTellsOfASetWhoseGenerationDiffers(t *testing.T) {
 		equal(t, "when it changes", fmt.Sprint(poll(map[string]string{"accounts": "a/1"}, time.Minute)), "map[accounts:a/2]")
 		equal(t, "after", time.Since(began), 5*time.Second)
 	})
-}
-
-func TestEveryCommitThatAppendsIsAnnounced(t *testing.T) {
-	local, cloud := pair(t)
-	told := 0
-	local.log.OnChange(func() { told++ })
-	count := func(what string, want bool, do func()) {
-		before, changed := told, local.log.Changed()
-		do()
-		closed := isClosed(changed)
-		if closed != want || told > before != want {
-			t.Errorf("%s: announced %v, told %d times", what, closed, told-before)
-		}
-	}
-	count("a row", true, func() { local.add("milk") })
-	count("a write that fails", false, func() {
-		_ = local.db.Write(t.Context(), func(tx *sqlite.Tx) error {
-			_, err := local.addTx(tx, "undone")
-			return errors.Join(err, errors.New("refused"))
-		})
-	})
-	count("an empty round", false, func() { local.pull(cloud) })
-	cloud.pull(local)
-	count("an echo", false, func() { local.pull(cloud) })
-	cloud.add("bread")
-	count("a row of the peer", true, func() { local.pull(cloud) })
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -1,10 +1,11 @@
-package sync_test
+package link_test
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -14,17 +15,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tandem/internal/sync"
+	"tandem/internal/sync/link"
 )
 
 var errCut = errors.New("connection reset by peer")
 
 // link is the line from local to cloud, and the cloud's side of the calls. It may be
 // cut, fall silent, or lose answers.
-type link struct {
+type line struct {
 	cloud *node
-	hello sync.Hello
-	sets  []sync.Set
+	hello link.Hello
+	sets  []link.Set
 
 	mu      gosync.Mutex
 	down    chan struct{} // closed while it is cut
@@ -35,13 +36,13 @@ type link struct {
 	instead func(path string) *http.Response // of what the cloud answers, where neither is nil
 }
 
-func newLink(cloud *node) *link {
-	l := &link{cloud: cloud, down: make(chan struct{}), silent: make(chan struct{})}
-	l.hello = sync.Hello{Node: "cloud", Origin: 1, Protocol: sync.Protocol, Version: "v9"}
+func newLine(cloud *node) *line {
+	l := &line{cloud: cloud, down: make(chan struct{}), silent: make(chan struct{})}
+	l.hello = link.Hello{Node: "cloud", Origin: 1, Protocol: link.Protocol, Version: "v9"}
 	return l
 }
 
-func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	l.mu.Lock()
 	down, silent, path := l.down, l.silent, strings.TrimPrefix(r.URL.Path, "/peer/v1/")
 	l.calls = append(l.calls, r.Method+" "+path)
@@ -72,9 +73,8 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// serve is what the cloud's API does.
-func (l *link) serve(r *http.Request, path string) *http.Response {
-	w := httptest.NewRecorder()
+// serve is what the cloud answers, unless something else does.
+func (l *line) serve(r *http.Request, path string) *http.Response {
 	l.mu.Lock()
 	instead, hello := l.instead, l.hello
 	l.mu.Unlock()
@@ -83,66 +83,39 @@ func (l *link) serve(r *http.Request, path string) *http.Response {
 			return res
 		}
 	}
-	var out any
-	var err error
-	switch q := r.URL.Query(); r.Method + " " + path {
-	case "POST hello":
-		hello.Now = l.cloud.now().Add(l.cloud.skew).UnixMilli()
-		out = hello
-	case "GET changes":
-		wait, _ := time.ParseDuration(q.Get("wait"))
-		held := map[string]string{}
-		for _, s := range l.sets {
-			held[s.Name] = q.Get(s.Name)
-		}
-		var p sync.Page
-		p, err = l.cloud.log.Poll(r.Context(), q.Get("cursor"), l.sets, held, wait)
-		l.count(len(p.Entries))
-		out = p
-	case "POST changes":
-		var offer sync.Offer
-		if err = json.NewDecoder(r.Body).Decode(&offer); err == nil {
-			l.count(len(offer.Entries))
-			var at string
-			at, err = l.cloud.log.Apply(r.Context(), "local", offer.From, offer.To, offer.Entries)
-			out = sync.Ack{Cursor: at}
-		}
-	case "GET accounts":
-		var whole sync.Whole
-		whole.Generation, whole.Body, err = wholeOf(r.Context(), l.sets[0])
-		out = whole
-	default:
-		w.WriteHeader(http.StatusNotFound)
-		return w.Result()
+	server := link.NewServer(link.ServerOptions{
+		Log: l.cloud.log, Name: "local", Sets: l.sets, Stop: context.Background(), Heard: func(link.Hello) {}, Crash: func(string) {},
+		Logger: slog.New(slog.DiscardHandler),
+		Hello: func() link.Hello {
+			hello.Now = l.cloud.now().Add(l.cloud.skew).UnixMilli()
+			return hello
+		},
+	})
+	sent, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	w := httptest.NewRecorder()
+	server.ServeHTTP(w, r)
+	for _, page := range [][]byte{sent, w.Body.Bytes()} {
+		var p struct{ Rows []json.RawMessage }
+		_ = json.Unmarshal(page, &p)
+		l.count(len(p.Rows))
 	}
-	if err != nil {
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(http.StatusInternalServerError)
-		return w.Result()
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out)
 	return w.Result()
 }
 
-func wholeOf(ctx context.Context, s sync.Set) (string, json.RawMessage, error) {
-	generation, body, err := s.Export(ctx)
-	return generation, body, err
-}
-
-func (l *link) count(n int) {
+func (l *line) count(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.moved += n
 }
 
-func (l *link) cut() {
+func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.down)
 }
 
-func (l *link) fallSilent() {
+func (l *line) fallSilent() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.silent)
@@ -150,7 +123,7 @@ func (l *link) fallSilent() {
 
 // answers has something else answer where f returns an answer, and where f is nil
 // the cloud again.
-func (l *link) answers(f func(path string) *http.Response) {
+func (l *line) answers(f func(path string) *http.Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.instead = f
@@ -167,14 +140,14 @@ func changesAnswered(status int, kind, body string) func(string) *http.Response 
 }
 
 // heal lets new calls through. Those that hang go on hanging.
-func (l *link) heal() {
+func (l *line) heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down, l.silent = make(chan struct{}), make(chan struct{})
 }
 
 // since forgets the calls so far and returns how many there were of a kind.
-func (l *link) since(kind string) (n int) {
+func (l *line) since(kind string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.calls {
@@ -187,22 +160,22 @@ func (l *link) since(kind string) (n int) {
 }
 
 // client returns local's client over the link, and what it logs.
-func client(local *node, l *link, sets []sync.Set, crash func(string)) (*sync.Client, *bytes.Buffer) {
+func client(local *node, l *line, sets []link.Set, crash func(string)) (*link.Client, *bytes.Buffer) {
 	var said bytes.Buffer
 	if crash == nil {
 		crash = func(string) {}
 	}
-	c := sync.NewClient(local.log, newPeer(l), sync.ClientOptions{
+	c := link.NewClient(local.log, newPeer(l), link.ClientOptions{
 		Sets: sets, Crash: crash, Log: slog.New(slog.NewTextHandler(&said, nil)),
-		Hello: func() sync.Hello {
-			return sync.Hello{Node: "local", Protocol: sync.Protocol, Now: local.now().Add(local.skew).UnixMilli()}
+		Hello: func() link.Hello {
+			return link.Hello{Node: "local", Protocol: link.Protocol, Now: local.now().Add(local.skew).UnixMilli()}
 		},
 	})
 	return c, &said
 }
 
 // running runs the client's loops until the test ends.
-func running(t *testing.T, c *sync.Client) {
+func running(t *testing.T, c *link.Client) {
 	ctx, stop := context.WithCancel(context.Background())
 	var all gosync.WaitGroup
 	for _, l := range c.Loops() {
@@ -212,11 +185,11 @@ func running(t *testing.T, c *sync.Client) {
 }
 
 // linked runs test in a bubble with two nodes whose client is running.
-func linked(t *testing.T, test func(t *testing.T, local, cloud *node, l *link, c *sync.Client)) {
+func linked(t *testing.T, test func(t *testing.T, local, cloud *node, l *line, c *link.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		local, cloud := pair(t)
-		l := newLink(cloud)
+		l := newLine(cloud)
 		c, said := client(local, l, nil, nil)
 		running(t, c)
 		time.Sleep(time.Second)

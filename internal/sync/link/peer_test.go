@@ -1,4 +1,4 @@
-package sync_test
+package link_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"tandem/internal/fault"
-	"tandem/internal/sync"
+	"tandem/internal/sync/link"
 )
 
 const secret = "canary-secret-0123456789-0123456789-0123456789"
@@ -38,8 +38,8 @@ func says(status int, kind, body string) answers {
 	}
 }
 
-func newPeer(far http.RoundTripper) *sync.Peer {
-	return sync.NewPeer("http://cloud.example:8471/", "cloud", "local", secret, far)
+func newPeer(far http.RoundTripper) *link.Peer {
+	return link.NewPeer("http://cloud.example:8471/", "cloud", "local", secret, far)
 }
 
 // readers that end as a network makes them end
@@ -61,12 +61,12 @@ func TestCallSaysWhoCallsAndBringsTheAnswer(t *testing.T) {
 		body, _ = io.ReadAll(r.Body)
 		return answer(200, "application/json; charset=UTF-8", strings.NewReader(`{"cursor":"c"}`)), nil
 	}))
-	var ack sync.Ack
-	must(t, p.Call(t.Context(), http.MethodPost, "changes", sync.Offer{From: "a<b"}, &ack))
+	var ack link.Ack
+	must(t, p.Call(t.Context(), http.MethodPost, "changes", link.Offer{From: "a<b"}, &ack))
 	equal(t, "answer", ack.Cursor, "c")
 	equal(t, "url", got.Method+" "+got.URL.String(), "POST http://cloud.example:8471/peer/v1/changes")
 	equal(t, "secret", got.Header.Get("Authorization"), "Bearer "+secret)
-	equal(t, "name", got.Header.Get(sync.NodeHeader), "local")
+	equal(t, "name", got.Header.Get(link.NodeHeader), "local")
 	equal(t, "type", got.Header.Get("Content-Type"), "application/json")
 	equal(t, "body", strings.Contains(string(body), `"from":"a\u003cb"`), true)
 	equal(t, "name of the peer", p.Name(), "cloud")
@@ -82,31 +82,31 @@ func TestCallTellsWhatIsWrongWithTheOtherEnd(t *testing.T) {
 		far  answers
 		want *fault.Error
 	}{
-		"HTML with 200":             {says(200, "text/html", "<html>Welcome to nginx</html>"), sync.ErrPeerStranger},
-		"HTML with 502":             {says(502, "text/html; charset=utf-8", "<html>Bad Gateway</html>"), sync.ErrPeerStranger},
-		"HTML with 413":             {says(413, "text/html", "too large"), sync.ErrPeerStranger},
-		"HTML with 403":             {says(403, "text/html", "no"), sync.ErrPeerStranger},
-		"no type":                   {says(200, "", `{"cursor":"c"}`), sync.ErrPeerStranger},
-		"a broken type":             {says(200, ";;;", `{"cursor":"c"}`), sync.ErrPeerStranger},
-		"nothing with 200":          {says(200, "application/json", ""), sync.ErrPeerStranger},
-		"nothing with 204":          {says(204, "", ""), sync.ErrPeerStranger},
-		"HTML that says it is JSON": {says(200, "application/json", "<html></html>"), sync.ErrPeerStranger},
-		"JSON of another shape":     {says(200, "application/json", `{"cursor":7}`), sync.ErrPeerStranger},
-		"JSON cut short":            {says(200, "application/json", `{"cursor":"c`), sync.ErrPeerStranger},
-		"401 as HTML":               {says(401, "text/html", "no"), sync.ErrPeerRefused},
-		"401 as a problem":          {says(401, "application/problem+json", `{"code":"not_the_peer"}`), sync.ErrPeerRefused},
-		"a problem":                 {says(503, "application/problem+json", `{"code":"disk_full"}`), sync.ErrPeerFailed},
-		"a problem without a code":  {says(500, "application/problem+json", `oops`), sync.ErrPeerFailed},
-		"JSON with 500":             {says(500, "application/json", `{}`), sync.ErrPeerFailed},
-		"JSON with 302":             {says(302, "application/json", `{}`), sync.ErrPeerFailed},
-		"no connection":             {func(*http.Request) (*http.Response, error) { return nil, refused }, sync.ErrPeerAway},
+		"HTML with 200":             {says(200, "text/html", "<html>Welcome to nginx</html>"), link.ErrPeerStranger},
+		"HTML with 502":             {says(502, "text/html; charset=utf-8", "<html>Bad Gateway</html>"), link.ErrPeerStranger},
+		"HTML with 413":             {says(413, "text/html", "too large"), link.ErrPeerStranger},
+		"HTML with 403":             {says(403, "text/html", "no"), link.ErrPeerStranger},
+		"no type":                   {says(200, "", `{"cursor":"c"}`), link.ErrPeerStranger},
+		"a broken type":             {says(200, ";;;", `{"cursor":"c"}`), link.ErrPeerStranger},
+		"nothing with 200":          {says(200, "application/json", ""), link.ErrPeerStranger},
+		"nothing with 204":          {says(204, "", ""), link.ErrPeerStranger},
+		"HTML that says it is JSON": {says(200, "application/json", "<html></html>"), link.ErrPeerStranger},
+		"JSON of another shape":     {says(200, "application/json", `{"cursor":7}`), link.ErrPeerStranger},
+		"JSON cut short":            {says(200, "application/json", `{"cursor":"c`), link.ErrPeerStranger},
+		"401 as HTML":               {says(401, "text/html", "no"), link.ErrPeerRefused},
+		"401 as a problem":          {says(401, "application/problem+json", `{"code":"not_the_peer"}`), link.ErrPeerRefused},
+		"a problem":                 {says(503, "application/problem+json", `{"code":"disk_full"}`), link.ErrPeerFailed},
+		"a problem without a code":  {says(500, "application/problem+json", `oops`), link.ErrPeerFailed},
+		"JSON with 500":             {says(500, "application/json", `{}`), link.ErrPeerFailed},
+		"JSON with 302":             {says(302, "application/json", `{}`), link.ErrPeerFailed},
+		"no connection":             {func(*http.Request) (*http.Response, error) { return nil, refused }, link.ErrPeerAway},
 		"a connection that is cut": {func(*http.Request) (*http.Response, error) {
 			return answer(200, "application/json", cut{strings.NewReader(`{"cursor":"c"`)}), nil
-		}, sync.ErrPeerAway},
+		}, link.ErrPeerAway},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var ack sync.Ack
-			err := newPeer(c.far).Call(t.Context(), http.MethodPost, "changes", sync.Offer{From: "content"}, &ack)
+			var ack link.Ack
+			err := newPeer(c.far).Call(t.Context(), http.MethodPost, "changes", link.Offer{From: "content"}, &ack)
 			if !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %s", err, c.want.Code)
 			}
@@ -139,8 +139,8 @@ func TestRedirectIsNotFollowedSoTheSecretStays(t *testing.T) {
 				res.Header.Set("Location", "https://elsewhere.example/peer/v1/changes")
 				return res, nil
 			})
-			err := newPeer(far).Call(t.Context(), method, "changes", sync.Offer{}, &sync.Ack{})
-			if !errors.Is(err, sync.ErrPeerStranger) {
+			err := newPeer(far).Call(t.Context(), method, "changes", link.Offer{}, &link.Ack{})
+			if !errors.Is(err, link.ErrPeerStranger) {
 				t.Error(status, err)
 			}
 			equal(t, fmt.Sprint("asked after ", status), strings.Join(hosts, " "), "cloud.example:8471")
@@ -149,13 +149,13 @@ func TestRedirectIsNotFollowedSoTheSecretStays(t *testing.T) {
 }
 
 func TestSecretThatIsNoHeaderIsNotShown(t *testing.T) {
-	p := sync.NewPeer("http://cloud.example", "cloud", "local", "canary\nsecret", http.DefaultTransport)
+	p := link.NewPeer("http://cloud.example", "cloud", "local", "canary\nsecret", http.DefaultTransport)
 	err := p.Call(t.Context(), http.MethodGet, "hello", nil, nil)
 	if err == nil {
 		t.Fatal("it was sent")
 	}
 	noSecret(t, err)
-	p = sync.NewPeer("http://user:canary@127.0.0.1:1", "cloud", "local", secret, http.DefaultTransport)
+	p = link.NewPeer("http://user:canary@127.0.0.1:1", "cloud", "local", secret, http.DefaultTransport)
 	noSecret(t, p.Call(t.Context(), http.MethodGet, "hello", nil, nil))
 }
 
@@ -173,8 +173,8 @@ func TestCallThatHangsEndsAfterItsLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				err := newPeer(far).Call(t.Context(), http.MethodGet, "changes", nil, &sync.Page{})
-				if !errors.Is(err, sync.ErrPeerAway) {
+				err := newPeer(far).Call(t.Context(), http.MethodGet, "changes", nil, &link.Page{})
+				if !errors.Is(err, link.ErrPeerAway) {
 					t.Error(err)
 				}
 				equal(t, "after", time.Since(began), 75*time.Second)
@@ -211,7 +211,7 @@ func TestAnswerWithoutEndIsGivenUp(t *testing.T) {
 	for _, kind := range []string{"application/json", "text/html", "application/problem+json"} {
 		body := &endless{}
 		err := newPeer(answers(func(*http.Request) (*http.Response, error) { return answer(200, kind, body), nil })).
-			Call(t.Context(), http.MethodGet, "changes", nil, &sync.Page{})
+			Call(t.Context(), http.MethodGet, "changes", nil, &link.Page{})
 		if err == nil || body.taken > 33<<20 {
 			t.Error(kind, err, body.taken)
 		}

@@ -1,4 +1,4 @@
-package sync
+package link
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ const NodeHeader = "Tandem-Node"
 
 const (
 	callLimit = 75 * time.Second // above MaxWait: a poll that finds nothing is an answer
-	maxAnswer = 16 << 20         // bytes of one answer
+	maxAnswer = maxBody
 )
 
 // What may be wrong with the other end of the line. The operator reads these.
@@ -77,7 +77,7 @@ func (p *Peer) Call(ctx context.Context, method, path string, in, out any) error
 		return ErrPeerAway.Because(err)
 	}
 	defer res.Body.Close()
-	return read(res, out)
+	return readAnswer(res, out)
 }
 
 func encode(in any) (io.Reader, error) {
@@ -88,9 +88,9 @@ func encode(in any) (io.Reader, error) {
 	return bytes.NewReader(b), err
 }
 
-// read decides by status and content type before it believes a body: what a
+// readAnswer decides by status and content type before it believes a body: what a
 // proxy says on behalf of a node is not the node's.
-func read(res *http.Response, out any) error {
+func readAnswer(res *http.Response, out any) error {
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
