@@ -124,6 +124,17 @@ func makeSecret(path string, rand io.Reader) error {
 }
 
 func placeSecret(path, text string) error {
+	return writeAside(path, text, func(aside string) error {
+		if err := os.Link(aside, path); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	})
+}
+
+// writeAside writes text beside path, whole and on the disk, and has place give it
+// that name, which then outlives a power cut.
+func writeAside(path, text string, place func(aside string) error) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -137,7 +148,7 @@ func placeSecret(path, text string) error {
 	if err = errors.Join(err, aside.Sync(), aside.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(aside.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := place(aside.Name()); err != nil {
 		return err
 	}
 	return syncFolder(folder)
