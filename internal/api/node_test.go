@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 const (
 	password   = "correct horse"
 	peerSecret = "a secret of both nodes, 0123456789"
+	pairCode   = "a-code-of-a-moment"
 )
 
 // node is the cloud as the outside sees it: real files, real stores, the real
@@ -96,10 +97,11 @@ func (n *node) wire() {
 		DB: n.db, Users: n.accounts, Settings: settings.NewStore(n.db, n.log, messages.MovedTx),
 		Todos: todos.NewStore(n.db, n.log, zone), Scheduler: scheduler.NewStore(n.db, n.log, messages), Tokens: tokens,
 		Peer: &Peer{
-			Name: "local", Match: func(s string) bool { return s == peerSecret },
+			Name: "local", Match: func(s string) bool { return s == peerSecret }, Pairing: func(s string) bool { return s == pairCode },
 			Server: link.NewServer(link.ServerOptions{
 				Log: n.log, Name: "local", Sets: []link.Set{accounts, pushTokens}, Stop: n.stopped, Crash: n.crashes, Logger: log,
 				Posts: []link.Post{link.NewPost("push-tokens", tokens.Receive), link.NewPost("push-tokens/unregistered", tokens.Unregistered)},
+				Asks:  []link.Ask{link.NewAsk("pair", n.pair)},
 				Hello: n.hello, Heard: func(h link.Hello) { n.heard = append(n.heard, h) },
 			}),
 		},
@@ -114,6 +116,11 @@ func (n *node) crashes(point string) {
 	if point == n.crash {
 		panic("killed at " + point)
 	}
+}
+
+// pair answers with the name it was told and the code that came with it.
+func (n *node) pair(_ context.Context, code, name string) (string, error) {
+	return name + " " + code, nil
 }
 
 func (n *node) hello() link.Hello {

@@ -18,7 +18,14 @@ type Peer struct {
 	Name   string                   // what the caller must call itself
 	Match  func(secret string) bool // in constant time
 	Server http.Handler             // of every path under /peer/
+
+	// Pairing reports whether a code makes its bearer the peer-to-be, who may call
+	// PairPath and nothing else. It counts the tries.
+	Pairing func(code string) bool
 }
+
+// PairPath is the one peer call that is made without the secret.
+const PairPath = "/peer/v1/pair"
 
 // guard comes before routing: to a stranger each path under /peer/ is alike.
 func (p *Peer) guard(a *api) echo.MiddlewareFunc {
@@ -28,8 +35,12 @@ func (p *Peer) guard(a *api) echo.MiddlewareFunc {
 			if !strings.HasPrefix(req.URL.Path, "/peer/") {
 				return next(c)
 			}
-			known := p.Match(bearer(req.Header.Get("Authorization")))
-			if !known || req.Header.Get(link.NodeHeader) != p.Name {
+			presented := bearer(req.Header.Get("Authorization"))
+			known := req.URL.Path != PairPath && p.Match(presented) && req.Header.Get(link.NodeHeader) == p.Name
+			if req.URL.Path == PairPath { // whoever calls it says its name in the body
+				known = p.Pairing(presented)
+			}
+			if !known {
 				return a.problem(req.Context(), "peer", errNotPeer)
 			}
 			p.Server.ServeHTTP(c.Response(), req)

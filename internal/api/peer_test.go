@@ -54,7 +54,7 @@ func TestToAStrangerEachPathOfThePeersIsAlike(t *testing.T) {
 	var alike string
 	for who, s := range strangers {
 		for _, path := range []string{"/peer/", "/peer/v1", "/peer/v1/hello", "/peer/v1/changes", "/peer/v1/accounts", "/peer/v1/push-tokens",
-			"/peer/v1/push-tokens/unregistered", "/peer/v1/nowhere", "/peer/v2/x", "/peer/v1/changes?secret=" + strings.ReplaceAll(peerSecret, " ", "+"),
+			"/peer/v1/push-tokens/unregistered", "/peer/v1/pair", "/peer/v1/nowhere", "/peer/v2/x", "/peer/v1/changes?secret=" + strings.ReplaceAll(peerSecret, " ", "+"),
 			"/%70eer/v1/hello", "/peer%2Fv1%2Fhello", "/peer/../peer/v1/hello"} {
 			for _, method := range []string{"GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE"} {
 				a := s.ask(method, path, `{"from": "", "to": "x", "rows": [`+entry+`]}`)
@@ -69,6 +69,23 @@ func TestToAStrangerEachPathOfThePeersIsAlike(t *testing.T) {
 	equal(t, "greetings", len(n.heard), 0)
 	n.local().get("/peer/v1/nowhere").refuses(404, "no_such_route")
 	n.local().ask("PUT", "/peer/v1/changes", "").refuses(405, "method_not_allowed")
+}
+
+// Who has a code may pair and do nothing else; who has the secret need not.
+func TestACodeOpensOneDoorAndTheSecretAllOthers(t *testing.T) {
+	n := newNode(t)
+	joining := person{node: n}.with("Authorization", "Bearer "+pairCode)
+	a := joining.post("/peer/v1/pair", `"local"`).wants(200)
+	equal(t, "the answer", string(a.body), `"local `+pairCode+`"`)
+	equal(t, "kept by", a.header.Get("Cache-Control"), "no-store")
+	joining.get("/peer/v1/pair").refuses(405, "method_not_allowed")
+	joining.post("/peer/v1/pair", "junk").refuses(400, "bad_page")
+	n.local().post("/peer/v1/pair", `"local"`).refuses(401, "not_the_peer")
+	for _, path := range []string{"/peer/v1/hello", "/peer/v1/changes", "/peer/v1/accounts", "/peer/v1/pair/", "/peer/v1//pair", "/peer/v1/pair/../accounts"} {
+		for _, as := range []person{joining, joining.with("Tandem-Node", "local")} {
+			as.get(path).refuses(401, "not_the_peer")
+		}
+	}
 }
 
 // A node without a peer has no such door at all.

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"tandem/internal/fault"
@@ -36,19 +37,25 @@ var (
 
 // Peer is the other node as this one calls it.
 type Peer struct {
-	url, name, node, secret string
-	http                    *http.Client
+	url, name, node string
+	secret          atomic.Value // a string
+	http            *http.Client
 }
 
 // NewPeer returns the node called name at url. The secret goes with each call,
 // over the transport given; redirects are not followed, since they would carry it
 // to a place that nobody configured.
 func NewPeer(url, name, node, secret string, transport http.RoundTripper) *Peer {
-	return &Peer{
-		url: strings.TrimSuffix(url, "/") + "/peer/v1/", name: name, node: node, secret: secret,
+	p := &Peer{
+		url: strings.TrimSuffix(url, "/") + "/peer/v1/", name: name, node: node,
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
+	p.Present(secret)
+	return p
 }
+
+// Present has each call from now on carry another secret.
+func (p *Peer) Present(secret string) { p.secret.Store(secret) }
 
 // Name is the peer's name.
 func (p *Peer) Name() string { return p.name }
@@ -66,7 +73,7 @@ func (p *Peer) Call(ctx context.Context, method, path string, in, out any) error
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+p.secret)
+	req.Header.Set("Authorization", "Bearer "+p.secret.Load().(string))
 	req.Header.Set(NodeHeader, p.node)
 	req.Header.Set("Accept", "application/json")
 	if in != nil {

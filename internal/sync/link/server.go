@@ -24,6 +24,7 @@ type ServerOptions struct {
 	Name   string // the peer's
 	Sets   []Set  // what this node holds whole
 	Posts  []Post // what else the peer may send
+	Asks   []Ask  // and what it may ask for besides
 	Hello  func() Hello
 	Heard  func(Hello)        // each greeting of the peer
 	Stop   context.Context    // ends the polls that are held open
@@ -69,6 +70,9 @@ func NewServer(o ServerOptions) *Server {
 	}
 	for _, p := range o.Posts {
 		add(p.Path, http.MethodPost, s.post(p))
+	}
+	for _, a := range o.Asks {
+		add(a.Path, http.MethodPost, s.ask(a))
 	}
 	for path, methods := range calls {
 		s.mux.Handle("/peer/v1/"+path, s.answer(methods))
