@@ -1,0 +1,216 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"tandem/internal/sync"
+	"tandem/internal/sync/link"
+)
+
+// line is what lies between local's client and the cloud's server. Each call is
+// served within RoundTrip, in the driver's own goroutine.
+type line struct {
+	w    *world
+	sent []call // calls that changed something, for one that arrives late
+	last *page  // what local was answered in this step, and would apply
+
+	passes  [2]bool         // a full pass of this node's log is under way
+	counted map[string]bool // resets, by the cursor that followed
+}
+
+// call is a request as it was made, and what its entries were for the one who sent it.
+type call struct {
+	method, target string
+	header         http.Header
+	body           []byte
+	page           page
+}
+
+// page is a stretch of a log as it crosses.
+type page struct {
+	entries []carried
+	reset   bool // it begins at the start, since the reader's cursor was void
+	first   bool // it begins at the start, since the reader has no cursor
+	to      string
+}
+
+// carried is one entry, and what its sender held when it sent it.
+type carried struct {
+	row      *history
+	held     holding
+	fact     sync.UID
+	conflict *loser
+}
+
+var (
+	errLost = errors.New("connection reset by peer")
+	errMute = errors.New("no answer came")
+)
+
+// RoundTrip implements http.RoundTripper.
+func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := l.w
+	c := call{method: r.Method, target: r.URL.RequestURI(), header: r.Header.Clone()}
+	if r.Body != nil {
+		var err error
+		if c.body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	name := strings.TrimPrefix(r.URL.Path, "/peer/v1/")
+	c.page = l.read(w.nodes[0], c.body, "")
+	if c.method == http.MethodPost && name != "hello" {
+		l.sent = append(l.sent, c)
+	}
+	w.tell("      %s %s %s", r.Method, name, w.entries(c.page.entries))
+	switch {
+	case w.fault(w.odds.lose):
+		w.add(", lost")
+		return nil, errLost
+	case w.fault(w.odds.refuse):
+		return l.refused(r), nil
+	case w.fault(w.odds.cut) && len(c.body) > 2:
+		half := c
+		half.body = c.body[:w.rand.IntN(len(c.body))]
+		half.page = page{}
+		w.add(", cut on the way")
+		l.serve(half)
+		return nil, errLost
+	}
+	faulted := false
+	if w.fault(w.odds.twice) {
+		faulted = true
+		w.add(", twice")
+		l.serve(c)
+	}
+	res := l.serve(c)
+	if res == nil || w.fault(w.odds.mute) {
+		w.add(", the answer is lost")
+		return nil, errMute
+	}
+	return l.answer(r, c, res, faulted)
+}
+
+// answer hands local what the cloud said, whole or cut off.
+func (l *line) answer(r *http.Request, c call, res *http.Response, faulted bool) (*http.Response, error) {
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	res.Body, res.Request = io.NopCloser(bytes.NewReader(body)), r
+	if l.w.fault(l.w.odds.cut) && len(body) > 0 {
+		l.w.add(", the answer is cut")
+		body = body[:l.w.rand.IntN(len(body))]
+		res.Body = io.NopCloser(bytes.NewReader(body))
+		if l.w.chance(0.5) { // the connection broke; otherwise a proxy ended it in good order
+			res.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), broken{}))
+		}
+		return res, nil
+	}
+	if res.StatusCode >= 300 {
+		l.w.add(" → %d", res.StatusCode)
+	}
+	down := l.read(l.w.nodes[1], body, r.URL.Query().Get("cursor"))
+	if c.method == http.MethodGet {
+		l.last = &down
+		l.w.add(" → %s", l.w.entries(down.entries))
+		if down.reset {
+			l.w.add(" from the start")
+		}
+	}
+	if !faulted {
+		l.tally(0, c.page)
+		l.tally(1, down)
+	}
+	return res, nil
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, errLost }
+
+// tally counts the entries that a call carried from a node, those of full passes
+// apart: a pass begins with a page from the start and ends with one that is empty.
+func (l *line) tally(from int, p page) {
+	if l.passes[from] = (l.passes[from] || p.reset || p.first) && len(p.entries) > 0; !l.passes[from] {
+		l.w.count.useful += len(p.entries)
+	}
+}
+
+// serve has the cloud answer a call; nil when it died over it.
+func (l *line) serve(c call) (res *http.Response) {
+	w, cloud := l.w, l.w.nodes[1]
+	rec := httptest.NewRecorder()
+	if c.header.Get("Authorization") != "Bearer "+canary || c.header.Get(link.NodeHeader) != "local" {
+		rec.WriteHeader(http.StatusUnauthorized)
+		return rec.Result()
+	}
+	r := httptest.NewRequest(c.method, "http://cloud"+c.target, bytes.NewReader(c.body))
+	r.Header = c.header
+	died := func() (died bool) {
+		defer func() {
+			if p := recover(); p != nil {
+				if _, ok := p.(crash); !ok {
+					panic(p)
+				}
+				died = true
+			}
+		}()
+		cloud.server.ServeHTTP(rec, r)
+		return false
+	}()
+	if cloud.died == "sync.applied" || cloud.died == "" && rec.Code == http.StatusOK {
+		cloud.meets(c.page)
+	}
+	if died || cloud.died != "" {
+		w.revive(cloud)
+		return nil
+	}
+	return rec.Result()
+}
+
+// refused is what something between the nodes answers instead of the cloud.
+func (l *line) refused(r *http.Request) *http.Response {
+	status := oneOf(l.w, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway)
+	l.w.add(", answered %d on the way", status)
+	rec := httptest.NewRecorder()
+	rec.Header().Set("Content-Type", "text/html")
+	rec.Header().Set("Retry-After", "1")
+	rec.WriteHeader(status)
+	_, _ = rec.WriteString("<h1>no</h1>")
+	res := rec.Result()
+	res.Request = r
+	return res
+}
+
+// read finds the entries in what a node sends.
+func (l *line) read(from *node, body []byte, cursor string) page {
+	var p struct {
+		Rows                    []json.RawMessage
+		From, Reset, To, Cursor string
+	}
+	if json.Unmarshal(body, &p) != nil {
+		return page{}
+	}
+	out := page{reset: p.Reset != "", to: cmp.Or(p.To, p.Cursor)}
+	if from.origin == 0 {
+		cursor = p.From
+		out.reset = cursor != "" && !from.issued(cursor)
+	}
+	out.first = cursor == ""
+	for _, raw := range p.Rows {
+		out.entries = append(out.entries, from.carries(raw))
+	}
+	l.w.count.moved += len(out.entries)
+	return out
+}
+
+// fault draws whether something goes wrong now.
+func (w *world) fault(p float64) bool { return !w.healing && w.chance(p) }

@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var (
+	seed  = flag.Uint64("seed", 0, "tell this seed alone")
+	seeds = flag.Uint64("seeds", 0, "how many seeds; 0: 2,000, or as many as four minutes give")
+	from  = flag.Uint64("from", 1, "the first seed")
+	stop  = flag.Uint64("failures", 3, "stop after so many failures")
+)
+
+// budget bounds a run that does not say how many seeds it wants.
+const budget = 4 * time.Minute
+
+// TestSeeds tells thousands of short stories of two nodes to which all goes wrong
+// that can, lets all be well again, and holds them to the invariants of replication.
+// A seed that fails is told again with go test -run TestSeeds -seed N.
+func TestSeeds(t *testing.T) {
+	if *seed != 0 {
+		tell(t, *seed)
+		return
+	}
+	count, until := *seeds, time.Time{}
+	if count == 0 {
+		count, until = 2000, time.Now().Add(budget)
+		if testing.Short() {
+			count = 200
+		}
+	}
+	var next, done, failed atomic.Uint64
+	next.Store(*from)
+	began := time.Now()
+	for i := range runtime.GOMAXPROCS(0) {
+		t.Run(fmt.Sprint("worker", i), func(t *testing.T) {
+			t.Parallel()
+			dir := folder(t)
+			for failed.Load() < *stop && (until.IsZero() || time.Now().Before(until)) {
+				s := next.Add(1) - 1
+				if s >= *from+count {
+					return
+				}
+				w, wrong := run(s, filepath.Join(dir, fmt.Sprint(s)), false)
+				_ = os.RemoveAll(filepath.Join(dir, fmt.Sprint(s)))
+				if wrong != "" {
+					failed.Add(1)
+					t.Errorf("seed %d: %s\n%s", s, wrong, w.told())
+				}
+				if n := done.Add(1); n%1000 == 0 {
+					fmt.Fprintf(os.Stderr, "%d seeds, %.0f/s, %d failed\n", n, float64(n)/time.Since(began).Seconds(), failed.Load())
+				}
+			}
+		})
+	}
+}
+
+// folder is a temporary one, in memory where there is room for that.
+func folder(t *testing.T) string {
+	dir, err := os.MkdirTemp(scratch(), "sim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// tell tells one seed, with the model compared after each step, so that the story
+// ends where it first goes wrong.
+func tell(t *testing.T, seed uint64) {
+	w, wrong := run(seed, folder(t), true)
+	if wrong != "" {
+		t.Errorf("seed %d: %s\n%s", seed, wrong, w.told())
+		return
+	}
+	t.Logf("seed %d is as it ought to be\n%s", seed, w.told())
+}
+
+// A seed is one story and no other, or a failure could not be told again.
+func TestASeedTellsOneStory(t *testing.T) {
+	for s := uint64(1); s <= 20; s++ {
+		a, _ := run(s, folder(t), false)
+		b, _ := run(s, folder(t), false)
+		if a.told() != b.told() {
+			t.Errorf("seed %d tells two stories:\n%s\n\n%s", s, a.told(), b.told())
+		}
+	}
+}
