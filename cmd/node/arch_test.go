@@ -29,6 +29,7 @@ var may = map[string][]string{
 	"internal/sync":              {"internal/fault", "internal/sqlite"},
 	"internal/sync/link":         {"internal/fault", "internal/loop", "internal/sqlite", "internal/sync"},
 	"internal/sync/sim":          {}, // tests alone
+	"internal/sync/sim/mutants":  {},
 	"internal/users":             {"internal/fault", "internal/sqlite"},
 	"internal/settings":          {"internal/sqlite", "internal/sync", "internal/when"},
 	"internal/todos":             {"internal/fault", "internal/sqlite", "internal/sync", "internal/when"},

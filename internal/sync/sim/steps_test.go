@@ -27,6 +27,7 @@ var steps = []struct {
 	{"add", 8, 1, (*world).addRow},
 	{"edit", 10, 1, (*world).editRow},
 	{"delete", 4, 0.7, (*world).deleteRow},
+	{"fact", 2, 0.5, (*world).tellFact},
 	{"settings", 2, 0.4, (*world).setSettings},
 	{"fetch", 8, 1, (*world).fetch},
 	{"offer", 8, 1, (*world).offer},
