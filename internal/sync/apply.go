@@ -11,24 +11,34 @@ import (
 	"tandem/internal/sqlite"
 )
 
-// ErrBadPage refuses a page of which a part cannot be read. Nothing of it is
-// stored and the cursor stays, so that nothing in it is passed over.
-var ErrBadPage = fault.New(fault.Malformed, "bad_page", "The peer sent something that is not a row of this protocol.")
+// ErrBadPage refuses what is not a page at all. Nothing of it is stored and the
+// cursor stays, so that nothing in it is passed over.
+var ErrBadPage = fault.New(fault.Malformed, "bad_page", "The peer sent something that is not a page of this protocol.")
+
+// Batch is a page that has been read, entry by entry.
+type Batch struct {
+	rows  map[string][]Row // table to its rows, in the order of the page
+	facts []Fact
+	bad   []*Quarantined
+}
 
 // Apply stores the entries of a peer's page and how far that peer's log has been
 // read, in one transaction: a crash leaves both or neither, and a page applied
-// twice is applied once. The cursor moves to next only from the place it is at.
-// It returns the cursor that is stored afterwards.
+// twice is applied once. The cursor moves to next only from the place it is at. An
+// entry that cannot be taken is set aside and keeps no other away. It returns the
+// cursor that is stored afterwards.
 func (l *Log) Apply(ctx context.Context, peer, from, next string, entries []json.RawMessage) (string, error) {
-	rows, facts, err := l.decode(entries)
-	if err != nil {
-		return "", err
-	}
+	return l.Store(ctx, peer, from, next, l.Decode(entries))
+}
+
+// Store is Apply for entries that Decode has read.
+func (l *Log) Store(ctx context.Context, peer, from, next string, b Batch) (string, error) {
 	var stored string
-	err = l.db.Write(ctx, func(tx *sqlite.Tx) error {
-		if err := l.applyTx(tx, rows, facts); err != nil {
+	err := l.db.Write(ctx, func(tx *sqlite.Tx) (err error) {
+		if err := l.applyTx(tx, b, "", true); err != nil {
 			return err
 		}
+		l.crash("sync.applying")
 		stored, _, err = sqlite.One(tx, sqlite.Value[string], `SELECT cursor FROM sync_cursors WHERE peer = ?`, peer)
 		if err != nil || stored != from || next == from {
 			return err
@@ -50,67 +60,98 @@ func (l *Log) Cursor(ctx context.Context, peer string) (string, error) {
 	})
 }
 
-// decode reads a whole page before a byte of it is stored.
-func (l *Log) decode(entries []json.RawMessage) (rows []Row, facts []Fact, err error) {
-	for i, raw := range entries {
+// Decode reads a page, off the writer. What cannot be read is for quarantine.
+func (l *Log) Decode(entries []json.RawMessage) Batch {
+	b := Batch{rows: map[string][]Row{}}
+	for _, raw := range entries {
 		all, err := members(raw)
-		if err == nil && slices.ContainsFunc(all, isFact) {
-			facts, err = appendFact(facts, raw)
-		} else if err == nil {
-			rows, err = l.appendRow(rows, all)
+		switch {
+		case err == nil && slices.ContainsFunc(all, isFact):
+			var f Fact
+			if f, err = readFact(raw); err == nil {
+				b.facts = append(b.facts, f)
+			}
+		case err == nil:
+			var r Row
+			if r, err = l.readRow(all); err == nil {
+				b.rows[r.Table] = append(b.rows[r.Table], r)
+			}
 		}
 		if err != nil {
-			return nil, nil, ErrBadPage.Because(fmt.Errorf("entry %d: %w", i, err))
+			b.bad = append(b.bad, unreadable(raw, err))
 		}
 	}
-	return rows, facts, nil
+	return b
 }
 
 func isFact(f Field) bool { return f.Name == "table" && string(f.Value) == `"`+FactsTable+`"` }
 
-func appendFact(facts []Fact, raw json.RawMessage) ([]Fact, error) {
-	var f Fact
+func readFact(raw json.RawMessage) (f Fact, err error) {
 	if err := json.Unmarshal(raw, &f); err != nil {
-		return nil, err
+		return f, errors.New("not a fact")
 	}
 	f.Body = canonical(f.Body)
-	return append(facts, f), f.check()
+	return f, f.check()
 }
 
-func (l *Log) appendRow(rows []Row, all []Field) ([]Row, error) {
-	var r Row
+func (l *Log) readRow(all []Field) (r Row, err error) {
 	if err := r.read(all); err != nil {
-		return nil, err
+		return r, err
 	}
 	t := l.tables[r.Table]
 	if t == nil {
-		return nil, fmt.Errorf("unknown table %.40q", r.Table)
+		return r, fmt.Errorf("unknown table %.40q", r.Table)
 	}
-	err := r.check()
-	if err == nil {
+	if err = r.check(); err == nil {
 		r.Fields, err = t.canonical(r.Fields)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", r.Table, r.Ref, err)
-	}
-	return append(rows, r), nil
+	return r, err
 }
 
-// applyTx stores rows and facts, then lets each table derive what is its own.
-func (l *Log) applyTx(tx *sqlite.Tx, rows []Row, facts []Fact) error {
-	changed := map[string][]UID{}
-	for _, r := range rows {
-		won, err := l.applyRow(tx, r)
+// applyTx stores rows and facts, then lets each table derive what is its own. With
+// watch, deletes that are too many at once are held.
+func (l *Log) applyTx(tx *sqlite.Tx, b Batch, peerVersion string, watch bool) error {
+	a := &applying{Log: l, tx: tx, peerVersion: peerVersion, changed: map[string][]UID{}}
+	for _, q := range b.bad {
+		if err := l.setAsideTx(tx, q, peerVersion); err != nil {
+			return err
+		}
+	}
+	pages := make([]page, 0, len(l.order))
+	for _, t := range l.order {
+		p, err := a.look(t, b.rows[t.Name])
 		if err != nil {
 			return err
 		}
-		if won {
-			changed[r.Table] = append(changed[r.Table], r.UID)
+		pages = append(pages, p)
+	}
+	if watch {
+		if err := a.holdDeletes(pages); err != nil {
+			return err
 		}
 	}
+	for _, p := range pages {
+		if err := a.store(p); err != nil {
+			return err
+		}
+	}
+	return a.finish(b.facts)
+}
+
+// applying is one page on its way into the file.
+type applying struct {
+	*Log
+	tx          *sqlite.Tx
+	peerVersion string
+	changed     map[string][]UID // table to the rows that changed here
+	rekeyed     bool             // a key has led elsewhere since: what waited for that may be taken now
+}
+
+// finish stores the facts and lets each table derive.
+func (a *applying) finish(facts []Fact) error {
 	var news []Fact
 	for _, f := range facts {
-		isNew, err := l.addFact(tx, f)
+		isNew, err := a.applyFact(f)
 		if err != nil {
 			return err
 		}
@@ -118,54 +159,43 @@ func (l *Log) applyTx(tx *sqlite.Tx, rows []Row, facts []Fact) error {
 			news = append(news, f)
 		}
 	}
-	for _, t := range l.order {
-		if uids := changed[t.Name]; len(uids) > 0 && t.Applied != nil {
-			if err := t.Applied(tx, uids); err != nil {
+	for _, t := range a.order {
+		if uids := a.changed[t.Name]; len(uids) > 0 && t.Applied != nil {
+			if err := t.Applied(a.tx, uids); err != nil {
 				return fmt.Errorf("derive %s: %w", t.Name, err)
 			}
 		}
 	}
-	if len(news) > 0 && l.applied != nil {
-		return l.applied(tx, news)
+	if len(news) > 0 && a.applied != nil {
+		if err := a.applied(a.tx, news); err != nil {
+			return err
+		}
+	}
+	if a.rekeyed {
+		return a.retryRekeyed()
 	}
 	return nil
 }
 
-// applyRow stores a row that is newer than what is here, and reports whether it
-// was. What both versions contain is kept in seen either way, without a new seq:
-// it says nothing that the peer does not know.
-func (l *Log) applyRow(tx *sqlite.Tx, in Row) (bool, error) {
-	t := l.tables[in.Table]
-	mine, known, err := sqlite.One(tx, t.scan, t.byKey, in.Origin, in.ID)
-	if err != nil {
-		return false, err
+// retryRekeyed tries what was set aside because its key was another row's.
+func (a *applying) retryRekeyed() error {
+	due, err := sqlite.All(a.tx, scanQuarantined, `SELECT `+quarantineColumns+` FROM sync_quarantine WHERE kind = 'id_reuse' ORDER BY at, tbl, uid`)
+	if err != nil || len(due) == 0 {
+		return err
 	}
-	if known && mine.UID != in.UID {
-		return false, ErrBadPage.Because(fmt.Errorf("%s %s: another row has this key here", in.Table, in.Ref))
+	_, err = a.retryTx(a.tx, due, a.peerVersion)
+	return err
+}
+
+// applyFact stores a fact of the peer's and reports whether it is news. One that is
+// older than facts are kept is let go.
+func (a *applying) applyFact(f Fact) (bool, error) {
+	if f.At < factsFrom(a.tx.Millis()) {
+		return false, nil
 	}
-	if known && !newer(in, mine) {
-		both := mine.Seen.merged(in.Seen)
-		if both == mine.Seen {
-			return false, nil
-		}
-		_, err := tx.Exec(`UPDATE `+t.Name+` SET seen = ? WHERE origin = ? AND id = ?`, string(both), in.Origin, in.ID)
-		return false, err
+	isNew, err := a.addFact(a.tx, f)
+	if err == nil {
+		err = a.clearTx(a.tx, FactsTable, f.UID, f.At)
 	}
-	if known {
-		in.Seen = in.Seen.merged(mine.Seen)
-	}
-	in.Seq = l.seqTx(tx)
-	args, err := t.args(in)
-	if err != nil {
-		return false, fmt.Errorf("%s %s: %w", in.Table, in.Ref, err)
-	}
-	if _, err := tx.Exec(t.upsert, args...); errors.Is(err, sqlite.ErrTaken) {
-		return false, ErrBadPage.Because(fmt.Errorf("%s %s: the same row has another key here", in.Table, in.Ref))
-	} else if err != nil {
-		return false, fmt.Errorf("%s %s: %w", in.Table, in.Ref, err)
-	}
-	if in.Origin == l.origin { // made here, lost by a restore, and come back
-		l.last.ids[in.Table] = max(l.last.ids[in.Table], in.ID)
-	}
-	return true, nil
+	return isNew, err
 }

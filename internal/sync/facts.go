@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"tandem/internal/sqlite"
 )
 
 // FactsTable is the name under which facts travel.
 const FactsTable = "facts"
+
+// maxBody is larger than a row: a fact may tell of one.
+const maxBody = maxText + 8<<10
 
 // Fact is something that happened. It is told once, by the node that saw it, and
 // never changed; what a person sees of a fire is the fold of its facts.
@@ -86,10 +90,10 @@ func (f Fact) check() error {
 	switch {
 	case f.UID == UID{}, f.Kind == "", f.Node == "", f.At < 1 || f.At > lastTime, len(f.Body) == 0:
 		return errors.New("not a fact")
-	case !plain(f.Kind), !plain(f.Subject), !plain(f.Owner), !plain(f.Node):
+	case !plain(f.Kind), !plain(f.Subject), !plain(f.Owner), !plain(f.Node), !utf8.Valid(f.Body), !json.Valid(f.Body):
 		return errors.New("not plain text")
-	case weight(f.Body) > maxText:
-		return fmt.Errorf("%d bytes; at most %d", weight(f.Body), maxText)
+	case weight(f.Body) > maxBody:
+		return fmt.Errorf("%d bytes; at most %d", weight(f.Body), maxBody)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"tandem/internal/sqlite"
 )
@@ -115,16 +116,17 @@ func (s Seen) merged(other Seen) Seen {
 	if s == other {
 		return s
 	}
-	var all, more map[string]int64
-	_ = json.Unmarshal([]byte(s), &all)
-	_ = json.Unmarshal([]byte(other), &more)
-	if all == nil {
-		all = map[string]int64{}
-	}
-	for w, at := range more {
+	all := s.entries()
+	for w, at := range other.entries() {
 		all[w] = max(at, all[w])
 	}
 	return seenOf(all)
+}
+
+func (s Seen) entries() map[string]int64 {
+	all := map[string]int64{}
+	_ = json.Unmarshal([]byte(s), &all)
+	return all
 }
 
 // Head is the part of a row that replication owns. A domain reads it with the
@@ -164,8 +166,46 @@ type Place struct {
 func (h Head) Place() Place { return Place{h.CreatedAt, h.Ref} }
 
 // AddTx returns the head of a new row of the owner, in a table of this log.
-func (l *Log) AddTx(tx *sqlite.Tx, table, owner string) Head {
-	return l.AddAtTx(tx, owner, Ref{l.origin, l.nextID(table)}, newUID(tx))
+func (l *Log) AddTx(tx *sqlite.Tx, table, owner string) (Head, error) {
+	return l.addTx(tx, table, owner, newUID(tx))
+}
+
+func (l *Log) addTx(tx *sqlite.Tx, table, owner string, uid UID) (Head, error) {
+	id, err := l.nextID(table)
+	if err != nil {
+		return Head{}, err
+	}
+	return l.AddAtTx(tx, owner, Ref{l.origin, id}, uid), nil
+}
+
+// Asked names the request that makes a row: the same request made at both nodes
+// makes one row. The zero value names none.
+type Asked struct{ Route, Key string }
+
+// askedFor is how long a row answers for the request that made it: as long as the
+// keys of requests are kept.
+const askedFor = 7 * 24 * time.Hour
+
+// AddAskedTx is AddTx for a row that a request under a key asks for. Made is the
+// row that it made before, here or at the other node; it may be deleted by now.
+func (l *Log) AddAskedTx(tx *sqlite.Tx, table, owner string, by Asked) (h Head, made *Ref, err error) {
+	if by == (Asked{}) {
+		h, err = l.AddTx(tx, table, owner)
+		return h, nil, err
+	}
+	uid := KeyedUID("asked", table, owner, by.Route, by.Key)
+	old, found, err := sqlite.One(tx, func(r sqlite.Row) (h Head, err error) { return h, r.Scan(h.Dest()...) },
+		`SELECT `+HeadColumns+` FROM `+table+` WHERE uid = ?`, uid[:])
+	switch {
+	case err != nil:
+		return h, nil, err
+	case found && old.Owner == owner && old.CreatedAt > tx.Millis()-askedFor.Milliseconds():
+		return h, &old.Ref, nil
+	case found: // the key is used for something else by now
+		uid = newUID(tx)
+	}
+	h, err = l.addTx(tx, table, owner, uid)
+	return h, nil, err
 }
 
 // AddAtTx is AddTx for a row whose key and uid follow from what it is about, so

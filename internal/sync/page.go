@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// PageRows is how many entries of the log a page holds at most.
-	PageRows = 1000
+	// PageRows is how many entries of the log a page holds at most, whatever the
+	// reader asks for.
+	PageRows = 5000
 	// PageBytes is where a page ends however few entries it has; it holds one at least.
 	PageBytes = 1 << 20
 	// keptTokens is how many of the newest page tokens stay good, besides the one
@@ -28,41 +29,80 @@ type Page struct {
 	Entries []json.RawMessage `json:"rows"`   // rows and facts, each naming its table
 	Cursor  string            `json:"cursor"` // where the stretch ends; the cursor given when it is empty
 	Reset   string            `json:"reset,omitempty"`
+	End     int64             `json:"end"`            // the last place in the log, when the page was read
+	At      int64             `json:"at"`             // the place where the stretch ends
+	More    bool              `json:"more,omitempty"` // the log goes on after it
 }
 
-// entry is one row or fact in the order of the log.
+// entry is one row or fact in the order of the log; or one that cannot be sent.
 type entry struct {
 	seq  int64
 	json json.RawMessage
+	bad  *Quarantined
 }
 
-// Page returns what follows cursor. A cursor that this log did not issue is not
-// an error: the page then begins at the start and Reset says why, since reading
-// again what is there already changes nothing and missing something would. The
-// new cursor is durable before Page returns; an empty page writes nothing.
-func (l *Log) Page(ctx context.Context, cursor string) (Page, error) {
+// Page returns what follows cursor, at most limit entries. A cursor that this log
+// did not issue is not an error: the page then begins at the start and Reset says
+// why, since reading again what is there already changes nothing and missing
+// something would. The new cursor is durable before Page returns; an empty page
+// writes nothing. A row that cannot be sent is set aside and does not stop the rest.
+func (l *Log) Page(ctx context.Context, cursor string, limit int) (Page, error) {
+	p, err := l.page(ctx, cursor, limit)
+	if err == nil && p.Reset == notIssued {
+		if err := l.renew(ctx, cursor); err != nil {
+			return Page{}, err
+		}
+		p, err = l.page(ctx, cursor, limit)
+		p.Reset = notIssued
+	}
+	return p, err
+}
+
+func (l *Log) page(ctx context.Context, cursor string, limit int) (Page, error) {
+	l.pages.RLock()
+	defer l.pages.RUnlock()
 	p := Page{Cursor: cursor}
 	var entries []entry
 	from, err := sqlite.Read(ctx, l.db, func(tx *sqlite.Tx) (seq int64, err error) {
 		if seq, p.Reset, err = l.positionTx(tx, cursor); err != nil {
 			return 0, err
 		}
-		entries, err = l.entriesTx(tx, seq)
+		if p.End, err = l.endTx(tx); err != nil {
+			return 0, err
+		}
+		entries, p.More, err = l.entriesTx(tx, seq, max(1, min(limit, PageRows)))
 		return seq, err
 	})
-	if err != nil || len(entries) == 0 {
+	p.At = from
+	if err != nil || p.Reset == notIssued || len(entries) == 0 {
 		if p.Reset != "" {
 			p.Cursor = "" // the start of a log that has nothing yet
 		}
 		return p, err
 	}
+	var bad []*Quarantined
 	for _, e := range entries {
-		p.Entries = append(p.Entries, e.json)
+		if e.bad != nil {
+			bad = append(bad, e.bad)
+			continue
+		}
+		p.Entries, p.At = append(p.Entries, e.json), e.seq
 	}
-	end, token := entries[len(entries)-1].seq, newToken()
-	p.Cursor = fmt.Sprintf("%s.%d.%s", l.incarnation, end, token)
-	return p, l.db.Write(ctx, func(tx *sqlite.Tx) error { return l.issueTx(tx, token, end, cursor, from) })
+	if err := l.setAside(ctx, bad); err != nil || len(p.Entries) == 0 {
+		return p, err
+	}
+	token := newToken()
+	p.Cursor = fmt.Sprintf("%s.%d.%s", l.incarnation, p.At, token)
+	if err := l.db.Write(ctx, func(tx *sqlite.Tx) error { return l.issueTx(tx, token, p.At, cursor, from) }); err != nil {
+		return p, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return p, l.guard.served(p.At, l.db.Now())
 }
+
+// notIssued is the reset of a cursor of this life that this life did not issue.
+const notIssued = "cursor not issued by this log"
 
 // positionTx returns the seq that cursor stands for, or 0 and the reason why the
 // reader must begin again.
@@ -86,7 +126,7 @@ func (l *Log) positionTx(tx *sqlite.Tx, cursor string) (int64, string, error) {
 		return 0, "", err
 	}
 	if !known || at != seq {
-		return 0, "cursor not issued by this log", nil
+		return 0, notIssued, nil
 	}
 	return seq, "", nil
 }
@@ -103,6 +143,9 @@ func (l *Log) issueTx(tx *sqlite.Tx, token string, end int64, cursor string, fro
 			return err
 		}
 	}
+	if err := l.markTx(tx, from); err != nil {
+		return err
+	}
 	_, err := tx.Exec(`
 		DELETE FROM sync_tokens
 		WHERE n <= (SELECT max(n) FROM sync_tokens) - ?
@@ -110,56 +153,75 @@ func (l *Log) issueTx(tx *sqlite.Tx, token string, end int64, cursor string, fro
 	return err
 }
 
-// entriesTx returns the next entries of all tables in the order of seq.
-func (l *Log) entriesTx(tx *sqlite.Tx, after int64) ([]entry, error) {
-	all, err := stretchTx(tx, factEntry, `SELECT `+factColumns+` FROM facts`, after)
+// entriesTx returns the next entries of all tables in the order of seq, at most
+// limit that can be sent, and whether there are more.
+func (l *Log) entriesTx(tx *sqlite.Tx, after int64, limit int) ([]entry, bool, error) {
+	all, more, err := stretchTx(tx, factEntry, `SELECT `+factColumns+` FROM facts`, after, limit)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	mixed := len(all) > 0
 	for _, t := range l.order {
-		rows, err := stretchTx(tx, t.entry, t.selectAll, after)
+		rows, goesOn, err := stretchTx(tx, t.entry, t.selectAll, after, limit)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		all = append(all, rows...)
+		mixed = mixed || len(all) > 0 && len(rows) > 0
+		all, more = append(all, rows...), more || goesOn
 	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
-	size := 0
+	if mixed {
+		slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
+	}
+	good, size := 0, 0
 	for i, e := range all {
-		if size += len(e.json); i == PageRows || i > 0 && size > PageBytes {
-			return all[:i], nil
+		if e.bad == nil {
+			good++
+		}
+		if size += len(e.json); good > limit || good > 1 && size > PageBytes {
+			return all[:i], true, nil
 		}
 	}
-	return all, nil
+	return all, more, nil
 }
 
-// stretchTx returns the entries of one table that a page could hold: what is
-// beyond would not be in it, and may be large.
-func stretchTx(tx *sqlite.Tx, scan func(sqlite.Row) (entry, error), query string, after int64) ([]entry, error) {
+// stretchTx returns the entries of one table that a page could hold, and whether it
+// stopped before the end: what is beyond would not be in the page, and may be large.
+func stretchTx(tx *sqlite.Tx, scan func(sqlite.Row) (entry, error), query string, after int64, limit int) ([]entry, bool, error) {
 	var all []entry
-	size, enough := 0, errors.New("enough for a page")
+	size, good, enough := 0, 0, errors.New("enough for a page")
 	_, err := sqlite.All(tx, func(r sqlite.Row) (struct{}, error) {
-		if size > PageBytes {
+		if size > PageBytes || good == limit {
 			return struct{}{}, enough
 		}
 		e, err := scan(r)
+		if e.bad == nil {
+			good++
+		}
 		size += len(e.json)
 		all = append(all, e)
 		return struct{}{}, err
-	}, query+` WHERE seq > ? ORDER BY seq LIMIT ?`, after, PageRows)
+	}, query+` WHERE seq > ? ORDER BY seq`, after)
 	if errors.Is(err, enough) {
-		err = nil
+		return all, true, nil
 	}
-	return all, err
+	return all, false, err
 }
 
+// entry writes a row for the peer, or says why it cannot: the head is sound then,
+// and names which.
 func (t *Table) entry(r sqlite.Row) (entry, error) {
 	row, err := t.scan(r)
-	if err != nil {
+	if row.UID == (UID{}) {
 		return entry{}, err
 	}
+	if err == nil {
+		err = row.check()
+	}
+	if err != nil {
+		return entry{seq: row.Seq, bad: row.aside(Unencodable, err)}, nil
+	}
 	b, err := row.MarshalJSON()
-	return entry{row.Seq, b}, err
+	return entry{seq: row.Seq, json: b}, err
 }
 
 func factEntry(r sqlite.Row) (entry, error) {
@@ -167,9 +229,12 @@ func factEntry(r sqlite.Row) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
+	if err := f.check(); err != nil {
+		return entry{seq: f.Seq, bad: f.aside(Unencodable, err)}, nil
+	}
 	b, err := json.Marshal(struct {
 		Table string `json:"table"`
 		Fact
 	}{FactsTable, f})
-	return entry{f.Seq, b}, err
+	return entry{seq: f.Seq, json: b}, err
 }

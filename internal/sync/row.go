@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Field is one value of a row, as JSON.
@@ -21,7 +22,8 @@ type Field struct {
 type Row struct {
 	Table string
 	Head
-	Fields []Field // sorted by name; defaults and nulls left out
+	AliasOf *UID    // of a tombstone that stands for a key which a row no longer has: the row
+	Fields  []Field // sorted by name; defaults and nulls left out
 }
 
 // wireHead is Head's form in JSON.
@@ -35,13 +37,24 @@ type wireHead struct {
 	UpdatedAt int64  `json:"updated_at"`
 	UpdatedBy string `json:"updated_by"`
 	DeletedAt *int64 `json:"deleted_at,omitempty"`
+	AliasOf   *UID   `json:"alias_of,omitempty"`
 	Seen      Seen   `json:"seen,omitempty"`
+}
+
+// With returns fields, sorted by name, with one of them set; a nil value takes it out.
+func With(fields []Field, name string, value json.RawMessage) []Field {
+	fields = slices.DeleteFunc(slices.Clone(fields), func(f Field) bool { return f.Name == name })
+	if value != nil {
+		fields = append(fields, Field{name, value})
+		slices.SortFunc(fields, byName)
+	}
+	return fields
 }
 
 // MarshalJSON writes the row flat: a field that only the reader knows looks like
 // any other.
 func (r Row) MarshalJSON() ([]byte, error) {
-	h := wireHead{r.Table, r.Origin, r.ID, r.UID, r.Owner, r.CreatedAt, r.UpdatedAt, r.UpdatedBy, r.DeletedAt, r.Seen}
+	h := wireHead{r.Table, r.Origin, r.ID, r.UID, r.Owner, r.CreatedAt, r.UpdatedAt, r.UpdatedBy, r.DeletedAt, r.AliasOf, r.Seen}
 	return appendFields(h, r.Fields)
 }
 
@@ -110,6 +123,8 @@ func (r *Row) dest(name string) any {
 		return &r.UpdatedBy
 	case "deleted_at":
 		return &r.DeletedAt
+	case "alias_of":
+		return &r.AliasOf
 	case "seen":
 		return &r.Seen
 	}
@@ -131,7 +146,7 @@ func (r *Row) addExtra(object string) error {
 // the row says, the same on both nodes whatever their versions. A tombstone says
 // only that it is one.
 func (r Row) hash() [sha256.Size]byte {
-	h := wireHead{Origin: r.Origin, ID: r.ID, UID: r.UID, UpdatedAt: r.UpdatedAt, UpdatedBy: r.UpdatedBy, DeletedAt: r.DeletedAt}
+	h := wireHead{Origin: r.Origin, ID: r.ID, UID: r.UID, UpdatedAt: r.UpdatedAt, UpdatedBy: r.UpdatedBy, DeletedAt: r.DeletedAt, AliasOf: r.AliasOf}
 	fields := r.Fields
 	if r.DeletedAt == nil {
 		h.Owner, h.CreatedAt = r.Owner, r.CreatedAt
@@ -155,9 +170,28 @@ func newer(a, b Row) bool {
 	if a.UpdatedBy != b.UpdatedBy {
 		return a.UpdatedBy > b.UpdatedBy
 	}
+	if a.says(b) {
+		return false
+	}
 	x, y := a.hash(), b.hash()
 	return bytes.Compare(x[:], y[:]) > 0
 }
+
+// says reports whether two versions of one row say the same, whoever said it when.
+func (r Row) says(other Row) bool {
+	if r.Ref != other.Ref || r.UID != other.UID || !alike(r.DeletedAt, other.DeletedAt) || !alike(r.AliasOf, other.AliasOf) {
+		return false
+	}
+	return r.DeletedAt != nil || r.Owner == other.Owner && r.CreatedAt == other.CreatedAt && fieldsEqual(r.Fields, other.Fields)
+}
+
+func fieldsEqual(a, b []Field) bool { return slices.EqualFunc(a, b, Field.equal) }
+
+func (f Field) equal(other Field) bool {
+	return f.Name == other.Name && bytes.Equal(f.Value, other.Value)
+}
+
+func alike[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // lastTime is the end of the year 9999 in Unix ms: what is later has no RFC 3339.
 const lastTime = 253402300799999
@@ -174,6 +208,8 @@ func (r Row) check() error {
 		return errors.New("no stamp")
 	case r.Owner == "" && r.DeletedAt == nil || !plain(r.Owner):
 		return errors.New("no owner")
+	case r.AliasOf != nil && (r.DeletedAt == nil || *r.AliasOf == r.UID):
+		return errors.New("an alias that is a row")
 	case r.CreatedAt < 0 || r.CreatedAt > lastTime, r.DeletedAt != nil && (*r.DeletedAt < 0 || *r.DeletedAt > lastTime):
 		return errors.New("no time")
 	}
@@ -190,29 +226,38 @@ func (r Row) check() error {
 // maxID bounds the ids: exact in every reader of JSON, and with room to count on.
 const maxID = 1 << 53
 
-// plain reports whether s may name something: it is short, and without NUL, after
-// which SQLite's functions see nothing.
-func plain(s string) bool { return len(s) <= 200 && strings.IndexByte(s, 0) < 0 }
+// plain reports whether s may name something: it is short, UTF-8, and without NUL,
+// after which SQLite's functions see nothing.
+func plain(s string) bool { return len(s) <= 200 && strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) }
 
-// args returns the row as arguments of its table's upsert.
-func (t *Table) args(r Row) ([]any, error) {
-	values := make(map[string]json.RawMessage, len(r.Fields))
-	for _, f := range r.Fields {
-		values[f.Name] = f.Value
+// args returns the row as arguments of its table's upsert. The fields are those that
+// canonical returned.
+func (t *Table) args(args []any, r *Row) ([]any, error) {
+	var alias, extra any
+	if r.AliasOf != nil {
+		alias = r.AliasOf[:]
 	}
-	own := make([]any, 0, len(t.Columns))
-	for _, c := range t.Columns {
-		v, err := c.decode(values[c.Name])
+	args = append(append(args, r.Head.Args()...), alias, nil)
+	at := len(args) - 1
+	var unknown []Field
+	fields := r.Fields
+	for _, c := range t.Columns { // both sorted by name
+		for len(fields) > 0 && fields[0].Name < c.Name {
+			unknown, fields = append(unknown, fields[0]), fields[1:]
+		}
+		var raw json.RawMessage
+		if len(fields) > 0 && fields[0].Name == c.Name {
+			raw, fields = fields[0].Value, fields[1:]
+		}
+		v, err := c.decode(raw)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
-		own = append(own, v)
-		delete(values, c.Name)
+		args = append(args, v)
 	}
-	unknown := slices.DeleteFunc(slices.Clone(r.Fields), func(f Field) bool { _, left := values[f.Name]; return !left })
-	var extra any
-	if len(unknown) > 0 {
+	if unknown = append(unknown, fields...); len(unknown) > 0 {
 		extra = string(appendMembers([]byte{'{'}, unknown))
 	}
-	return append(append(r.Head.Args(), extra), own...), nil
+	args[at] = extra
+	return args, nil
 }

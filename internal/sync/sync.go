@@ -23,45 +23,66 @@ type Options struct {
 	Origin int64  // 0 or 1; it keys each row made here
 	Tables []*Table
 	Facts  func(*sqlite.Tx, []Fact) error // called within the transaction that applies facts from the peer
+
+	Fence   string                                          // path of the fence beside the file; empty: none is kept
+	Version string                                          // of this build: another one may take what this one set aside
+	Known   func(tx *sqlite.Tx, owner string) (bool, error) // whether an owner is in the directory; nil: everybody is
+	Crash   func(point string)                              // called at sync.applying, within the transaction; nil: nothing
 }
 
 // Log is the order of all changes of one file, this node's and its peer's.
 type Log struct {
-	db          *sqlite.DB
-	node        string
-	origin      int64
-	incarnation string
-	writer      string // node/incarnation: who signs in seen
-	tables      map[string]*Table
-	order       []*Table
-	applied     func(*sqlite.Tx, []Fact) error
-	last        numbers // the writer's own
+	db      *sqlite.DB
+	node    string
+	origin  int64
+	version string
+	tables  map[string]*Table
+	order   []*Table
+	applied func(*sqlite.Tx, []Fact) error
+	known   func(*sqlite.Tx, string) (bool, error)
+	crash   func(string)
 
-	mu      gosync.Mutex
-	changed chan struct{} // closed and replaced after each commit that appends
-	wakes   []func()
+	// The writer's own: used within a Write, and while the log is opened.
+	last   numbers
+	writer string // node/incarnation: who signs in seen
+	aside  int    // entries in quarantine, or more: whether to look at all
+
+	pages gosync.RWMutex // read-held while a page is issued, held while a life begins
+
+	mu          gosync.Mutex
+	guard       guard
+	incarnation string
+	reset       string        // why this life was begun
+	changed     chan struct{} // closed and replaced after each commit that appends
+	wakes       []func()
 }
 
-// NewLog opens the log of a file, and begins its first incarnation when it has none.
+// NewLog opens the log of a file. It begins a new incarnation where the file has
+// none, or where the fence tells that the file was put back. A file of another node
+// is ErrAnotherNode.
 func NewLog(ctx context.Context, db *sqlite.DB, o Options) (*Log, error) {
 	l := &Log{
-		db: db, node: o.Node, origin: o.Origin, tables: map[string]*Table{}, order: o.Tables,
-		applied: o.Facts, changed: make(chan struct{}),
+		db: db, node: o.Node, origin: o.Origin, version: o.Version, tables: map[string]*Table{}, order: o.Tables,
+		applied: o.Facts, known: o.Known, crash: o.Crash, changed: make(chan struct{}), guard: guard{path: o.Fence},
+	}
+	if l.crash == nil {
+		l.crash = func(string) {}
 	}
 	for _, t := range o.Tables {
 		t.prepare()
 		l.tables[t.Name] = t
 	}
+	if err := l.guard.load(); err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
 	err := db.Write(ctx, func(tx *sqlite.Tx) (err error) {
-		if l.last, err = l.countTx(tx); err != nil {
+		if err := l.beginTx(tx); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(`INSERT INTO sync_state (one, incarnation) VALUES (1, ?) ON CONFLICT (one) DO NOTHING`,
-			hex.EncodeToString(tx.Random(8))); err != nil {
+		if l.aside, _, err = sqlite.One(tx, sqlite.Value[int], `SELECT count(*) FROM sync_quarantine`); err != nil {
 			return err
 		}
-		l.incarnation, _, err = sqlite.One(tx, sqlite.Value[string], `SELECT incarnation FROM sync_state`)
-		return err
+		return l.learnTx(tx)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
@@ -69,9 +90,6 @@ func NewLog(ctx context.Context, db *sqlite.DB, o Options) (*Log, error) {
 	l.writer = l.node + "/" + l.incarnation
 	return l, nil
 }
-
-// Incarnation names this life of the file.
-func (l *Log) Incarnation() string { return l.incarnation }
 
 // Changed returns a channel that closes at the next commit that appends. Take it
 // before you look, so that no change falls between.
@@ -99,48 +117,6 @@ func (l *Log) Announce() {
 	for _, f := range wakes {
 		f()
 	}
-}
-
-// numbers are the last ones given out. They live in memory and are used on the
-// writer alone: a number that went to a transaction which was rolled back is never
-// given out again, which leaves a gap and costs nothing.
-type numbers struct {
-	seq int64
-	ids map[string]int64 // of the rows made here, a table each
-}
-
-// countTx finds the last numbers in the file. A reader's cursor may stand behind a
-// row that is no longer there, but never behind the last page that was issued.
-func (l *Log) countTx(tx *sqlite.Tx) (numbers, error) {
-	last := numbers{ids: map[string]int64{}}
-	for _, t := range l.order {
-		id, _, err := sqlite.One(tx, sqlite.Value[int64], `SELECT coalesce(max(id), 0) FROM `+t.Name+` WHERE origin = ?`, l.origin)
-		if err != nil {
-			return last, err
-		}
-		last.ids[t.Name] = id
-	}
-	for _, table := range append(tableNames(l.order), FactsTable, "sync_tokens") {
-		seq, _, err := sqlite.One(tx, sqlite.Value[int64], `SELECT coalesce(max(seq), 0) FROM `+table)
-		if err != nil {
-			return last, err
-		}
-		last.seq = max(last.seq, seq)
-	}
-	return last, nil
-}
-
-// seqTx gives out the next place in the order of the whole file.
-func (l *Log) seqTx(tx *sqlite.Tx) int64 {
-	l.last.seq++
-	tx.AfterCommit(l.Announce)
-	return l.last.seq
-}
-
-// nextID gives out the next id of a table for a row made here.
-func (l *Log) nextID(table string) int64 {
-	l.last.ids[table]++
-	return l.last.ids[table]
 }
 
 // newToken returns a token that no log has issued. It comes from the system's own

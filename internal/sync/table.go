@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"tandem/internal/sqlite"
 )
@@ -36,11 +37,21 @@ type Table struct {
 	Name    string
 	Columns []Column
 
+	// Derived, where set, is the key and uid that follow from a row's owner, who has
+	// one row; the table does not count.
+	Derived func(owner string) (Ref, UID)
+
+	// BroughtBack, where set, alters the fields of a version that lost and is made the
+	// newest one again, at a time in Unix ms.
+	BroughtBack func(now int64, fields []Field) []Field
+
 	// Applied, where set, is called within the transaction that applied a page,
 	// with the uids of the rows it changed here, to derive what is node-local.
 	Applied func(*sqlite.Tx, []UID) error
 
-	selectAll, byKey, upsert string
+	columns                 string // those of selectAll
+	selectAll, byKey, byUID string
+	updates                 string // what an upsert sets
 }
 
 const maxText = 256 << 10 // bytes of one row on the wire
@@ -51,18 +62,25 @@ func (t *Table) prepare() {
 	for _, c := range t.Columns {
 		names = append(names, c.Name)
 	}
-	all := HeadColumns + ", extra, " + strings.Join(names, ", ")
-	for _, c := range strings.Split(all, ", ")[2:] {
+	t.columns = HeadColumns + ", alias_of, extra, " + strings.Join(names, ", ")
+	for _, c := range strings.Split(t.columns, ", ")[2:] {
 		sets = append(sets, c+" = excluded."+c)
 	}
-	marks := strings.TrimSuffix(strings.Repeat("?, ", strings.Count(all, ",")+1), ", ")
-	t.selectAll = `SELECT ` + all + ` FROM ` + t.Name
+	t.updates = strings.Join(sets, ", ")
+	t.selectAll = `SELECT ` + t.columns + ` FROM ` + t.Name
 	t.byKey = t.selectAll + ` WHERE origin = ? AND id = ?`
-	// An upsert and not a REPLACE: that would delete the row first, with all that
-	// this node alone keeps in it.
-	t.upsert = `INSERT INTO ` + t.Name + ` (` + all + `) VALUES (` + marks + `)
-		ON CONFLICT (origin, id) DO UPDATE SET ` + strings.Join(sets, ", ")
+	t.byUID = t.selectAll + ` WHERE uid = ?`
 }
+
+// upsert is the statement that stores n rows by their keys. An upsert and not a
+// REPLACE: that would delete the row first, with all that this node alone keeps in it.
+func (t *Table) upsert(n int) string {
+	return `INSERT INTO ` + t.Name + ` (` + t.columns + `) VALUES ` + repeated(`(`+repeated(`?`, strings.Count(t.columns, ",")+1)+`)`, n) +
+		` ON CONFLICT (origin, id) DO UPDATE SET ` + t.updates
+}
+
+// repeated is s so often, with commas between.
+func repeated(s string, n int) string { return strings.TrimSuffix(strings.Repeat(s+", ", n), ", ") }
 
 func tableNames(tables []*Table) []string {
 	var out []string
@@ -77,13 +95,17 @@ func tableNames(tables []*Table) []string {
 func (t *Table) scan(r sqlite.Row) (Row, error) {
 	row := Row{Table: t.Name}
 	var extra *string
+	var alias []byte
 	values := make([]any, len(t.Columns))
-	dest := append(row.Dest(), &extra)
+	dest := append(row.Dest(), &alias, &extra)
 	for i := range values {
 		dest = append(dest, &values[i])
 	}
 	if err := r.Scan(dest...); err != nil {
 		return row, err
+	}
+	if alias != nil {
+		row.AliasOf = (*UID)(alias)
 	}
 	for i, c := range t.Columns {
 		raw, err := c.encode(values[i])
@@ -122,6 +144,9 @@ func (c Column) encode(v any) (json.RawMessage, error) {
 		if c.Kind == JSON {
 			return canonicalText(v)
 		}
+		if !utf8.ValidString(v) || strings.IndexByte(v, 0) >= 0 {
+			return nil, errors.New("not plain text") // the peer would read something else, or nothing
+		}
 		return quote(v), nil
 	}
 	return nil, fmt.Errorf("a column of kind %d holds %T", c.Kind, v)
@@ -136,7 +161,7 @@ func (c Column) defaulted() string {
 
 // canonicalText is canonical for text that nobody has read yet.
 func canonicalText(s string) (json.RawMessage, error) {
-	if !json.Valid([]byte(s)) {
+	if !json.Valid([]byte(s)) || !utf8.ValidString(s) {
 		return nil, errors.New("not JSON")
 	}
 	return canonical(json.RawMessage(s)), nil

@@ -1,0 +1,86 @@
+package sync
+
+import (
+	"time"
+
+	"tandem/internal/sqlite"
+)
+
+const (
+	day       = int64(24 * time.Hour / time.Millisecond) // in ms
+	blankDays = 30                                       // a tombstone keeps its text so long after the peer has it
+	factDays  = 90                                       // facts are kept so long
+	someRows  = 200                                      // changed by one turn of upkeep
+)
+
+// factsFrom is the time from which facts are kept at now: a whole UTC day, so that
+// both nodes agree on it all day.
+func factsFrom(now int64) int64 { return max(now/day-factDays, 0) * day }
+
+// markTx notes how far the peer has read today.
+func (l *Log) markTx(tx *sqlite.Tx, read int64) error {
+	if read == 0 {
+		return nil
+	}
+	_, err := tx.Exec(`
+		INSERT INTO sync_marks (day, seq) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET seq = excluded.seq WHERE excluded.seq > seq`,
+		tx.Millis()/day, read)
+	return err
+}
+
+// BlankTx takes the text out of some rows that were deleted, once the peer has had
+// the delete for 30 days, and reports whether there are more. What stays says to
+// whoever comes back after a year that the row is gone; neither stamp nor place
+// changes. Alone says that there is no peer.
+func (l *Log) BlankTx(tx *sqlite.Tx, alone bool) (more bool, err error) {
+	if alone {
+		if err := l.markTx(tx, l.last.seq); err != nil {
+			return false, err
+		}
+	}
+	until, found, err := sqlite.One(tx, sqlite.Value[int64], `SELECT seq FROM sync_marks WHERE day <= ? ORDER BY day DESC LIMIT 1`, tx.Millis()/day-blankDays)
+	if err != nil || !found {
+		return false, err
+	}
+	for _, t := range l.order {
+		n, err := t.blankTx(tx, until)
+		if err != nil || n == someRows {
+			return n == someRows, err
+		}
+	}
+	if _, err := tx.Exec(`UPDATE sync_state SET blanked = ? WHERE blanked < ?`, until, until); err != nil {
+		return false, err
+	}
+	_, err = tx.Exec(`DELETE FROM sync_marks WHERE seq < ?`, until)
+	return false, err
+}
+
+func (t *Table) blankTx(tx *sqlite.Tx, until int64) (int, error) {
+	rows, err := sqlite.All(tx, t.scanLenient, t.selectAll+`
+		WHERE deleted_at IS NOT NULL AND seq > (SELECT blanked FROM sync_state) AND seq <= ?
+		ORDER BY seq LIMIT ?`, until, someRows)
+	for i := range rows {
+		if err == nil && len(rows[i].Fields) > 0 {
+			rows[i].Fields = nil
+			err = t.overwriteTx(tx, &rows[i])
+		}
+	}
+	return len(rows), err
+}
+
+// overwriteTx stores a row as it is, with the seq it has.
+func (t *Table) overwriteTx(tx *sqlite.Tx, r *Row) error {
+	args, err := t.args(nil, r)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(t.upsert(1), args...)
+	return err
+}
+
+// PurgeFactsTx forgets some facts that are older than facts are kept, and reports
+// whether there are more.
+func (l *Log) PurgeFactsTx(tx *sqlite.Tx) (more bool, err error) {
+	n, err := tx.Exec(`DELETE FROM facts WHERE uid IN (SELECT uid FROM facts WHERE at < ? LIMIT ?)`, factsFrom(tx.Millis()), someRows)
+	return n == someRows, err
+}

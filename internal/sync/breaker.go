@@ -1,0 +1,163 @@
+package sync
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"tandem/internal/sqlite"
+)
+
+// The breaker: so many deletes of the peer's in one page or hour are held until a
+// person has said that they are meant. Replacing a node by an empty one, or a script
+// that went wrong, must not empty the other one too.
+const (
+	fewDeletes   = 50 // that many are never held
+	deletedShare = 4  // nor are deletes of less than one in four of the live rows
+	deletesHour  = time.Hour
+)
+
+var errManyDeletes = errors.New("one of many deletes at once; an administrator decides whether they are meant")
+
+// holdDeletes takes the deletes out of a page when they would be too many.
+func (a *applying) holdDeletes(pages []page) error {
+	var doomed []*Row
+	for i := range pages {
+		p := &pages[i]
+		for j := range p.rows {
+			in := &p.rows[j]
+			if mine := p.mine[in.UID]; in.DeletedAt != nil && mine != nil && mine.DeletedAt == nil && newer(*in, *mine) {
+				known, err := a.ownerKnown(mine.Owner)
+				if err != nil {
+					return err
+				}
+				if known {
+					doomed = append(doomed, in)
+				}
+			}
+		}
+	}
+	if len(doomed) == 0 {
+		return nil
+	}
+	too, err := a.tooMany(len(doomed))
+	if err != nil || !too {
+		return err
+	}
+	held := map[UID]bool{}
+	for _, in := range doomed {
+		raw, err := in.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		q := in.aside(HeldDelete, errManyDeletes)
+		q.entry = raw
+		if err := a.setAsideTx(a.tx, q, a.peerVersion); err != nil {
+			return err
+		}
+		held[in.UID] = true
+	}
+	for i := range pages {
+		pages[i].drop(held)
+	}
+	return nil
+}
+
+func (p *page) drop(uids map[UID]bool) {
+	kept := p.rows[:0:0]
+	for _, r := range p.rows {
+		if !uids[r.UID] {
+			kept = append(kept, r)
+		}
+	}
+	p.rows = kept
+}
+
+func (a *applying) ownerKnown(owner string) (bool, error) {
+	if a.known == nil {
+		return true, nil
+	}
+	return a.known(a.tx, owner)
+}
+
+// tooMany counts n deletes, unless with those of this hour they would be too many.
+func (a *applying) tooMany(n int) (bool, error) {
+	type hour struct{ deletes, from int64 }
+	h, _, err := sqlite.One(a.tx, func(r sqlite.Row) (h hour, err error) { return h, r.Scan(&h.deletes, &h.from) },
+		`SELECT deletes, deletes_from FROM sync_state`)
+	if err != nil {
+		return false, err
+	}
+	now := a.tx.Millis()
+	if now-h.from >= deletesHour.Milliseconds() || now < h.from {
+		h = hour{from: now}
+	}
+	if total := h.deletes + int64(n); total > fewDeletes {
+		live, err := a.liveTx(a.tx)
+		if err != nil || total > (live+h.deletes)/deletedShare {
+			return true, err
+		}
+	}
+	_, err = a.tx.Exec(`UPDATE sync_state SET deletes = ?, deletes_from = ?`, h.deletes+int64(n), h.from)
+	return false, err
+}
+
+func (l *Log) liveTx(tx *sqlite.Tx) (int64, error) {
+	var live int64
+	for _, t := range l.order {
+		n, _, err := sqlite.One(tx, sqlite.Value[int64], `SELECT count(*) FROM `+t.Name+` WHERE deleted_at IS NULL`)
+		if err != nil {
+			return 0, err
+		}
+		live += n
+	}
+	return live, nil
+}
+
+// DecideHeld is a person's answer to the deletes that are held: they are meant, or
+// the rows are to stay, which undoes the deletes on the other node too. It returns
+// how many there were.
+func (l *Log) DecideHeld(ctx context.Context, meant bool) (n int, err error) {
+	err = l.db.Write(ctx, func(tx *sqlite.Tx) error {
+		held, err := sqlite.All(tx, scanQuarantined, `SELECT `+quarantineColumns+` FROM sync_quarantine WHERE kind = 'held_delete'`)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`DELETE FROM sync_quarantine WHERE kind = 'held_delete'`); err != nil {
+			return err
+		}
+		n = len(held)
+		var entries []json.RawMessage
+		for _, q := range held {
+			entries = append(entries, q.entry)
+		}
+		b := l.Decode(entries)
+		if meant {
+			return l.applyTx(tx, b, "", false)
+		}
+		return l.keepTx(tx, b)
+	})
+	return n, err
+}
+
+// keepTx writes a new version above each delete, which says what is here.
+func (l *Log) keepTx(tx *sqlite.Tx, b Batch) error {
+	for _, t := range l.order {
+		for _, deleted := range b.rows[t.Name] {
+			row, found, err := sqlite.One(tx, t.scanLenient, t.byUID, deleted.UID[:])
+			if err != nil {
+				return err
+			}
+			if !found || row.DeletedAt != nil || !newer(deleted, row) {
+				continue
+			}
+			row.UpdatedAt = max(row.UpdatedAt, deleted.UpdatedAt)
+			row.Seen = row.Seen.merged(deleted.Seen)
+			if err := l.rewriteTx(tx, t, &row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

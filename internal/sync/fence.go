@@ -1,0 +1,164 @@
+package sync
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// fence is what a node knows of its file when the file has forgotten it. It stands
+// beside the database and is in no backup: a database that is older than its fence
+// was put back, and must not give out again what the peer has from a later life.
+type fence struct {
+	Node        string           `json:"node"`
+	Origin      int64            `json:"origin"`
+	Incarnation string           `json:"incarnation"`
+	Reserved    map[string]int64 `json:"reserved"` // table to the largest id that may have been given out
+	Served      int64            `json:"served"`   // a seq that the peer may have read
+}
+
+const (
+	idBlock    = 1000        // ids reserved at once: a write of the fence for so many rows
+	forgotten  = 100_000     // ids left out when nothing tells how many were given out
+	fenceEvery = time.Second // between two writes of Served
+)
+
+// loadFence reads the fence at path. One that is missing or cannot be read is no
+// fence: what follows is safe, and only begins a new life.
+func loadFence(path string) (f fence, found bool, err error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, false, nil
+	}
+	if err != nil {
+		return f, false, err
+	}
+	if d := json.NewDecoder(bytes.NewReader(b)); d.Decode(&f) != nil || f.Node == "" {
+		return fence{}, false, nil
+	}
+	return f, true, nil
+}
+
+// save makes f durable at path: whole, or as it was.
+func (f fence) save(path string) error {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	next := path + ".new"
+	if err := writeDurably(next, append(b, '\n')); err != nil {
+		return err
+	}
+	if err := os.Rename(next, path); err != nil {
+		return err
+	}
+	return syncDir(path)
+}
+
+// removeFence forgets the fence at path, where there is one.
+func removeFence(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return syncDir(path)
+}
+
+// syncDir makes durable what was made, renamed or removed at path.
+func syncDir(path string) error {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func writeDurably(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// guard keeps the fence of a log. A log without a path has none.
+type guard struct {
+	path   string
+	fence  fence
+	stamp  time.Time // of the last write of Served
+	absent bool      // there was none when the log was opened
+}
+
+// load reads the fence of a log that is being opened.
+func (g *guard) load() error {
+	if g.path == "" {
+		return nil
+	}
+	f, found, err := loadFence(g.path)
+	g.fence, g.absent = f, !found
+	return err
+}
+
+// reserve makes sure that id of table stands in the fence before it is used.
+func (g *guard) reserve(table string, id int64) error {
+	if g.path == "" || id <= g.fence.Reserved[table] {
+		return nil
+	}
+	next := g.fence
+	next.Reserved = maps.Clone(g.fence.Reserved)
+	if next.Reserved == nil {
+		next.Reserved = map[string]int64{}
+	}
+	next.Reserved[table] = id + idBlock - 1
+	return g.replace(next)
+}
+
+// served notes, at most once a second, that the peer may have read up to seq. What
+// the fence does not know yet, the tokens tell.
+func (g *guard) served(seq int64, now time.Time) error {
+	if g.path == "" || seq <= g.fence.Served || now.Sub(g.stamp).Abs() < fenceEvery {
+		return nil
+	}
+	next := g.fence
+	next.Served, g.stamp = seq, now
+	return g.replace(next)
+}
+
+func (g *guard) replace(next fence) error {
+	if g.path == "" {
+		g.fence = next
+		return nil
+	}
+	if err := next.save(g.path); err != nil {
+		return err
+	}
+	g.fence = next
+	return nil
+}
+
+// ForceRestored has the log that is opened next beside the fence at path begin a
+// new incarnation, with ids above those given. It belongs before the databases of a
+// backup take their places: a crash between the two only costs a reading from the
+// start.
+func ForceRestored(path string, highest map[string]int64) error {
+	f, found, err := loadFence(path)
+	if err != nil || !found {
+		return err // without a fence the database counts as restored anyway
+	}
+	f.Incarnation = ""
+	for table, id := range highest {
+		if f.Reserved == nil {
+			f.Reserved = map[string]int64{}
+		}
+		f.Reserved[table] = max(f.Reserved[table], id)
+	}
+	return f.save(path)
+}

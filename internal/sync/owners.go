@@ -1,0 +1,98 @@
+package sync
+
+import (
+	"tandem/internal/sqlite"
+)
+
+// MoveOwnersTx gives all rows and facts of some owners to others: the accounts of a
+// node that was alone become those of the node it joins. It belongs before the first
+// page that the peer reads; stamps stay.
+func (l *Log) MoveOwnersTx(tx *sqlite.Tx, to map[string]string) error {
+	for old, owner := range to {
+		if old == owner {
+			continue
+		}
+		for _, t := range l.order {
+			if err := l.moveOwnerTx(tx, t, old, owner); err != nil {
+				return err
+			}
+		}
+		facts, err := sqlite.All(tx, sqlite.Value[UID], `SELECT uid FROM facts WHERE owner = ?`, old)
+		if err != nil {
+			return err
+		}
+		for _, uid := range facts {
+			if _, err := tx.Exec(`UPDATE facts SET owner = ?, seq = ? WHERE uid = ?`, owner, l.seqTx(tx), uid[:]); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Exec(`UPDATE sync_quarantine SET owner = ? WHERE owner = ?`, owner, old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Log) moveOwnerTx(tx *sqlite.Tx, t *Table, old, owner string) error {
+	rows, err := sqlite.All(tx, t.scanLenient, t.selectAll+` WHERE owner = ?`, old)
+	if err != nil {
+		return err
+	}
+	var moved []UID
+	for _, r := range rows {
+		if t.Derived != nil {
+			if err := l.rederiveTx(tx, t, r, owner); err != nil {
+				return err
+			}
+			_, uid := t.Derived(owner)
+			moved = append(moved, uid)
+			continue
+		}
+		if _, err := tx.Exec(`UPDATE `+t.Name+` SET owner = ?, seq = ? WHERE uid = ?`, owner, l.seqTx(tx), r.UID[:]); err != nil {
+			return err
+		}
+		moved = append(moved, r.UID)
+	}
+	if len(moved) == 0 || t.Applied == nil {
+		return nil
+	}
+	return t.Applied(tx, moved)
+}
+
+// rederiveTx gives a row whose key follows from its owner the key of another owner.
+// Where that one has a row already the larger stamp stays.
+func (l *Log) rederiveTx(tx *sqlite.Tx, t *Table, r Row, owner string) error {
+	if _, err := tx.Exec(`DELETE FROM `+t.Name+` WHERE uid = ?`, r.UID[:]); err != nil {
+		return err
+	}
+	r.Ref, r.UID = t.Derived(owner)
+	r.Owner = owner
+	there, found, err := sqlite.One(tx, t.scanLenient, t.byUID, r.UID[:])
+	if err != nil || found && !newer(r, there) {
+		return err
+	}
+	r.Seq = l.seqTx(tx)
+	return t.overwriteTx(tx, &r)
+}
+
+// learnTx moves fields that a newer version made into the columns that this version
+// has for them by now. No stamp and no seq changes: to the peer it is no edit.
+func (l *Log) learnTx(tx *sqlite.Tx) error {
+	for _, t := range l.order {
+		rows, err := sqlite.All(tx, t.scanLenient, t.selectAll+` WHERE extra IS NOT NULL`)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			fields, err := t.canonical(rows[i].Fields)
+			if err != nil {
+				continue // not what the column holds: it stays among the fields that are only kept
+			}
+			rows[i].Fields = fields
+			if err := t.overwriteTx(tx, &rows[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package sync
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"tandem/internal/fault"
+	"tandem/internal/sqlite"
+)
+
+// Why an entry is set aside.
+const (
+	Malformed   = "malformed"   // not an entry of this protocol, or of a table that this version does not know
+	Refused     = "refused"     // the file does not take it
+	IDReuse     = "id_reuse"    // its key belongs to another row here, until it comes under another one
+	HeldDelete  = "held_delete" // one of more deletes at once than a person is thought to mean
+	Unencodable = "unencodable" // this file's own: it cannot be sent
+)
+
+// Quarantined is an entry that was set aside, so that all others go on. It does not
+// hold what the entry says.
+type Quarantined struct {
+	Table     string `json:"table"`
+	Ref       Ref    `json:"-"`
+	UID       UID    `json:"uid"`
+	Owner     string `json:"-"`
+	Kind      string `json:"kind"`
+	Reason    string `json:"reason"` // for people
+	UpdatedAt int64  `json:"updated_at"`
+	At        int64  `json:"at"` // when it was set aside
+
+	entry json.RawMessage // as it came; nil for this file's own
+}
+
+// ErrNotQuarantined is returned for an entry that is not set aside, or not any more.
+var ErrNotQuarantined = fault.New(fault.NotFound, "not_quarantined", "That entry is not in quarantine.")
+
+// retryEvery is how often an entry that was set aside is tried again.
+const retryEvery = time.Hour
+
+// aside is what quarantine keeps of a row.
+func (r *Row) aside(kind string, why error) *Quarantined {
+	return &Quarantined{Table: r.Table, Ref: r.Ref, UID: r.UID, Owner: r.Owner, Kind: kind, Reason: why.Error(), UpdatedAt: r.UpdatedAt}
+}
+
+func (f *Fact) aside(kind string, why error) *Quarantined {
+	return &Quarantined{Table: FactsTable, Ref: Ref{Origin: -1}, UID: f.UID, Owner: f.Owner, Kind: kind, Reason: why.Error(), UpdatedAt: f.At}
+}
+
+// unreadable is what quarantine keeps of an entry that cannot be read: whatever of
+// it can.
+func unreadable(raw json.RawMessage, why error) *Quarantined {
+	var head struct {
+		Table     string `json:"table"`
+		Origin    int64  `json:"origin"`
+		ID        int64  `json:"id"`
+		UID       string `json:"uid"`
+		Owner     string `json:"owner"`
+		UpdatedAt int64  `json:"updated_at"`
+		At        int64  `json:"at"`
+	}
+	_ = json.Unmarshal(raw, &head)
+	q := &Quarantined{
+		Table: head.Table, Ref: Ref{head.Origin, head.ID}, Owner: head.Owner, Kind: Malformed, Reason: why.Error(),
+		UpdatedAt: max(head.UpdatedAt, head.At), entry: raw,
+	}
+	if q.UID.UnmarshalText([]byte(head.UID)) != nil || q.UID == (UID{}) {
+		q.UID = KeyedUID("unreadable", string(raw))
+	}
+	if !plain(q.Table) || !plain(q.Owner) {
+		q.Table, q.Owner = "", ""
+	}
+	return q
+}
+
+// setAside keeps entries of this file that cannot be sent.
+func (l *Log) setAside(ctx context.Context, bad []*Quarantined) error {
+	if len(bad) == 0 {
+		return nil
+	}
+	return l.db.Write(ctx, func(tx *sqlite.Tx) error {
+		for _, q := range bad {
+			if err := l.setAsideTx(tx, q, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// setAsideTx keeps an entry, unless a newer version of it is kept. One that was kept
+// before keeps its time.
+func (l *Log) setAsideTx(tx *sqlite.Tx, q *Quarantined, peerVersion string) error {
+	l.aside++
+	entry := q.entry
+	if entry == nil {
+		entry = json.RawMessage{}
+	}
+	now := tx.Millis()
+	_, err := tx.Exec(`
+		INSERT INTO sync_quarantine (tbl, uid, kind, reason, origin, id, owner, updated_at, entry, at, retry_at, versions)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (tbl, uid) DO UPDATE SET kind = excluded.kind, reason = excluded.reason, origin = excluded.origin, id = excluded.id,
+			owner = excluded.owner, updated_at = excluded.updated_at, entry = excluded.entry, retry_at = excluded.retry_at,
+			versions = excluded.versions
+		WHERE excluded.updated_at >= updated_at`,
+		q.Table, q.UID[:], q.Kind, q.Reason, q.Ref.Origin, q.Ref.ID, q.Owner, q.UpdatedAt, []byte(entry), now, now+retryEvery.Milliseconds(), l.versions(peerVersion))
+	return err
+}
+
+func (l *Log) versions(peer string) string { return l.version + " " + peer }
+
+// clearTx forgets what was set aside of a row whose version is here by now.
+func (l *Log) clearTx(tx *sqlite.Tx, table string, uid UID, at int64) error {
+	if l.aside == 0 {
+		return nil
+	}
+	_, err := tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ? AND updated_at <= ?`, table, uid[:], at)
+	return err
+}
+
+const quarantineColumns = `tbl, coalesce(origin, -1), coalesce(id, 0), uid, owner, kind, reason, updated_at, at, entry`
+
+func scanQuarantined(r sqlite.Row) (q Quarantined, err error) {
+	var entry []byte
+	err = r.Scan(&q.Table, &q.Ref.Origin, &q.Ref.ID, &q.UID, &q.Owner, &q.Kind, &q.Reason, &q.UpdatedAt, &q.At, &entry)
+	q.entry = entry
+	return q, err
+}
+
+// Quarantine returns what is set aside, oldest first, at most limit entries.
+func (l *Log) Quarantine(ctx context.Context, limit int) ([]Quarantined, error) {
+	return sqlite.ReadAll(ctx, l.db, scanQuarantined, `
+		SELECT `+quarantineColumns+` FROM sync_quarantine ORDER BY at, tbl, uid LIMIT ?`, limit)
+}
+
+// QuarantineCounts returns how many entries are set aside, by kind.
+func (l *Log) QuarantineCounts(ctx context.Context) (map[string]int, error) {
+	type count struct {
+		kind string
+		n    int
+	}
+	counts, err := sqlite.ReadAll(ctx, l.db, func(r sqlite.Row) (c count, err error) { return c, r.Scan(&c.kind, &c.n) },
+		`SELECT kind, count(*) FROM sync_quarantine GROUP BY kind`)
+	all := map[string]int{}
+	for _, c := range counts {
+		all[c.kind] = c.n
+	}
+	return all, err
+}
+
+// Discard forgets an entry for good: the row stays as it is here.
+func (l *Log) Discard(ctx context.Context, table string, uid UID) error {
+	return l.db.Write(ctx, func(tx *sqlite.Tx) error {
+		n, err := tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ?`, table, uid[:])
+		if err == nil && n == 0 {
+			err = ErrNotQuarantined
+		}
+		return err
+	})
+}
+
+// QuarantineOwn sets aside an entry of this file that the peer takes in no size.
+func (l *Log) QuarantineOwn(ctx context.Context, entry json.RawMessage, reason string) error {
+	q := unreadable(entry, errors.New(reason))
+	q.Kind, q.entry = Unencodable, nil
+	return l.setAside(ctx, []*Quarantined{q})
+}
+
+// Retry tries again what was set aside more than an hour ago, or under other versions
+// of the two nodes, and returns how many entries were taken.
+func (l *Log) Retry(ctx context.Context, peerVersion string) (taken int, err error) {
+	err = l.db.Write(ctx, func(tx *sqlite.Tx) error {
+		due, err := sqlite.All(tx, scanQuarantined, `
+			SELECT `+quarantineColumns+` FROM sync_quarantine
+			WHERE kind <> 'held_delete' AND (retry_at <= ? OR versions <> ?)
+			ORDER BY at, tbl, uid LIMIT 500`, tx.Millis(), l.versions(peerVersion))
+		if err != nil {
+			return err
+		}
+		taken, err = l.retryTx(tx, due, peerVersion)
+		return err
+	})
+	return taken, err
+}
+
+// RetryOne tries one entry again now, and reports whether it was taken.
+func (l *Log) RetryOne(ctx context.Context, table string, uid UID) (taken bool, err error) {
+	err = l.db.Write(ctx, func(tx *sqlite.Tx) error {
+		q, found, err := sqlite.One(tx, scanQuarantined, `SELECT `+quarantineColumns+` FROM sync_quarantine WHERE tbl = ? AND uid = ?`, table, uid[:])
+		if err == nil && !found {
+			err = ErrNotQuarantined
+		}
+		if err != nil {
+			return err
+		}
+		n, err := l.retryTx(tx, []Quarantined{q}, "")
+		taken = n > 0
+		return err
+	})
+	return taken, err
+}
+
+// retryTx takes each entry out and applies it again; what fails again is set aside
+// again.
+func (l *Log) retryTx(tx *sqlite.Tx, due []Quarantined, peerVersion string) (taken int, err error) {
+	var again []json.RawMessage
+	for _, q := range due {
+		if q.Kind == Unencodable {
+			err = l.resendTx(tx, q, peerVersion)
+		} else {
+			again = append(again, q.entry)
+			_, err = tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ?`, q.Table, q.UID[:])
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	before := l.aside
+	if err := l.applyTx(tx, l.Decode(again), peerVersion, false); err != nil {
+		return 0, err
+	}
+	return len(again) - (l.aside - before), nil
+}
+
+// resendTx gives an entry of this file a new place in the log if it can be sent by
+// now: the reader may have passed the place it had. Its stamp stays.
+func (l *Log) resendTx(tx *sqlite.Tx, q Quarantined, peerVersion string) error {
+	table, scan, byUID := FactsTable, factEntry, `SELECT `+factColumns+` FROM facts WHERE uid = ?`
+	if t := l.tables[q.Table]; t != nil {
+		table, scan, byUID = t.Name, t.entry, t.byUID
+	}
+	e, found, err := sqlite.One(tx, scan, byUID, q.UID[:])
+	switch {
+	case err != nil:
+		return err
+	case found && e.bad != nil:
+		e.bad.At = q.At
+		return l.setAsideTx(tx, e.bad, peerVersion)
+	case found:
+		if _, err := tx.Exec(`UPDATE `+table+` SET seq = ? WHERE uid = ?`, l.seqTx(tx), q.UID[:]); err != nil {
+			return fmt.Errorf("send %s again: %w", table, err)
+		}
+	}
+	_, err = tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ?`, q.Table, q.UID[:])
+	return err
+}
