@@ -180,14 +180,14 @@ func TestReplaysInAnyOrderChangeNothing(t *testing.T) { // E07
 	inBubble(t, func(t *testing.T, b *bubble) {
 		ref := b.home.add("buy milk")
 		settle(time.Second)
-		early, err := b.home.node.log.Page(t.Context(), "") // as it was before the edits
+		early, err := b.home.node.log.Page(t.Context(), "", nodesync.PageRows) // as it was before the edits
 		must(t, err)
 		b.cloud.edit(ref, map[string]any{"content": "buy oat milk"})
 		settle(time.Second)
 		b.home.edit(ref, map[string]any{"content": "buy rice milk"})
 		b.home.do(http.MethodDelete, "/v1/todos/"+b.home.add("gone"), nil, nil)
 		settle(time.Second)
-		late, err := b.home.node.log.Page(t.Context(), "")
+		late, err := b.home.node.log.Page(t.Context(), "", nodesync.PageRows)
 		must(t, err)
 		before := b.alike()
 

@@ -252,7 +252,7 @@ func deliver(from, to *node) {
 	for {
 		cursor, err := to.log.Cursor(ctx, from.name)
 		to.must(err)
-		page, err := from.log.Page(ctx, cursor)
+		page, err := from.log.Page(ctx, cursor, sync.PageRows)
 		to.must(err)
 		if len(page.Entries) == 0 {
 			return

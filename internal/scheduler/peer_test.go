@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tandem/internal/sqlite"
+	"tandem/internal/sync"
 )
 
 func TestAMessageMadeOnOneNodeIsPlannedOnTheOther(t *testing.T) { // E04
@@ -123,7 +124,7 @@ func TestWhatThePeerRangDoesNotRingHere(t *testing.T) {
 	a.rang()
 
 	t.Run("done twice: the same page again", func(t *testing.T) {
-		page, err := b.log.Page(t.Context(), "")
+		page, err := b.log.Page(t.Context(), "", sync.PageRows)
 		b.must(err)
 		_, err = a.log.Apply(t.Context(), b.name, "elsewhere", page.Cursor, page.Entries)
 		a.must(err)
@@ -156,7 +157,7 @@ func TestAFactMayComeBeforeItsMessage(t *testing.T) {
 	m := a.add(Draft{Content: "x", CronExpr: "0 * * * *"})
 	a.tick("2026-05-06T13:00:00Z")
 	a.edit(m, Change{Content: ptr("y")}) // moves the row behind the fact in the log
-	page, err := a.log.Page(t.Context(), "")
+	page, err := a.log.Page(t.Context(), "", sync.PageRows)
 	a.must(err)
 	equal(t, len(page.Entries), 2)
 	equal(t, strings.Contains(string(page.Entries[0]), `"table":"facts"`), true)

@@ -33,7 +33,9 @@ func (s *Store) AddTx(tx *sqlite.Tx, owner string, d Draft) (Message, []when.War
 		return m, nil, err
 	}
 	m.EffectiveFrom = nil // that is when it was made
-	m.Head = s.log.AddTx(tx, "scheduled_messages", owner)
+	if m.Head, err = s.log.AddTx(tx, "scheduled_messages", owner); err != nil {
+		return m, nil, err
+	}
 	_, err = tx.Exec(`
 		INSERT INTO scheduled_messages (`+columns+`)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, m.args()...)

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"tandem/internal/sqlite"
@@ -35,7 +36,7 @@ func NewTable(zone func(tx *sqlite.Tx, owner string) (string, error)) *Table {
 
 // Table describes the scheduled messages to replication.
 func (t *Table) Table() *sync.Table {
-	return &sync.Table{Name: "scheduled_messages", Applied: t.deriveTx, Columns: []sync.Column{
+	return &sync.Table{Name: "scheduled_messages", Applied: t.deriveTx, BroughtBack: countFrom, Columns: []sync.Column{
 		{Name: "content"},
 		{Name: "action", Default: Notify},
 		{Name: "args", Kind: sync.JSON, Null: true},
@@ -50,6 +51,12 @@ func (t *Table) Table() *sync.Table {
 		{Name: "must_ring", Kind: sync.Bool},
 		{Name: "schedule_effective_from", Kind: sync.Integer, Null: true},
 	}}
+}
+
+// countFrom has the schedule of a version that is brought back count from now: what
+// passed while another one stood does not ring.
+func countFrom(now int64, fields []sync.Field) []sync.Field {
+	return sync.With(fields, "schedule_effective_from", strconv.AppendInt(nil, now, 10))
 }
 
 // fixed is the tz_mode of a schedule that is read in its own zone.

@@ -130,6 +130,7 @@ func Table(moved Moved) *sync.Table {
 	return &sync.Table{
 		Name:    "settings",
 		Columns: []sync.Column{{Name: "tz", Null: true}},
+		Derived: func(owner string) (sync.Ref, sync.UID) { return place(owner), uid(owner) },
 		Applied: func(tx *sqlite.Tx, uids []sync.UID) error {
 			for _, uid := range uids {
 				owner, found, err := sqlite.One(tx, sqlite.Value[string], `SELECT owner FROM settings WHERE uid = ?`, uid[:])

@@ -86,7 +86,7 @@ func (n *node) get(owner string) Settings {
 func exchange(a, b *node) {
 	a.Helper()
 	for _, way := range [][2]*node{{a, b}, {b, a}, {a, b}} {
-		page, err := way[0].log.Page(context.Background(), "")
+		page, err := way[0].log.Page(context.Background(), "", sync.PageRows)
 		a.must(err)
 		cursor, err := way[1].log.Cursor(context.Background(), way[0].name)
 		a.must(err)

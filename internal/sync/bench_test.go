@@ -59,7 +59,7 @@ func BenchmarkPage(b *testing.B) {
 		b.Fatal(err)
 	}
 	for rows := 0; rows < b.N; rows += len(made) {
-		if p, err := n.log.Page(b.Context(), ""); err != nil || len(p.Entries) != len(made) {
+		if p, err := n.log.Page(b.Context(), "", sync.PageRows); err != nil || len(p.Entries) != len(made) {
 			b.Fatal(len(p.Entries), err)
 		}
 	}

@@ -176,11 +176,11 @@ func (l *Log) BringBackTx(tx *sqlite.Tx, owner string, uid UID) (string, Ref, er
 	_, body, err := l.conflict(tx, f)
 	t := l.tables[body.Table]
 	if err != nil || t == nil {
-		return "", Ref{}, cmp.Or(err, ErrNoConflict)
+		return "", Ref{}, cmp.Or(err, error(ErrNoConflict))
 	}
 	now, found, err := sqlite.One(tx, t.scanLenient, t.byUID, body.Lost.UID[:])
 	if err != nil || !found || now.Owner != owner {
-		return "", Ref{}, cmp.Or(err, ErrNoConflict)
+		return "", Ref{}, cmp.Or(err, error(ErrNoConflict))
 	}
 	next := now
 	next.Fields, next.DeletedAt = body.Lost.Fields, body.Lost.DeletedAt

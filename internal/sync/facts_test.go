@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
@@ -77,7 +78,7 @@ func TestFactsAreToldInTheOrderOfTheirTime(t *testing.T) {
 // One event that was told in two ways, such as before and after a restore.
 func TestFactsOfOneUIDEndTheSameWhicheverCameFirst(t *testing.T) {
 	fact := func(body string) json.RawMessage {
-		return json.RawMessage(`{"table":"facts","uid":"00112233445566778899aabbccddeeff","kind":"fired","subject":"f","owner":"ann","node":"cloud","at":5,"body":` + body + `}`)
+		return json.RawMessage(`{"table":"facts","uid":"00112233445566778899aabbccddeeff","kind":"fired","subject":"f","owner":"ann","node":"cloud","at":` + fmt.Sprint(time.Now().UnixMilli()/1e9*1e9) + `,"body":` + body + `}`)
 	}
 	local, cloud := pair(t)
 	apply := func(n *node, bodies ...string) {

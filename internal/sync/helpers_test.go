@@ -181,8 +181,11 @@ func (n *node) add(content string) sync.Ref {
 }
 
 func (n *node) addTx(tx *sqlite.Tx, content string) (sync.Head, error) {
-	h := n.log.AddTx(tx, "todos", "ann")
-	_, err := tx.Exec(`INSERT INTO todos (`+sync.HeadColumns+`, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(h.Args(), content)...)
+	h, err := n.log.AddTx(tx, "todos", "ann")
+	if err != nil {
+		return h, err
+	}
+	_, err = tx.Exec(`INSERT INTO todos (`+sync.HeadColumns+`, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(h.Args(), content)...)
 	return h, err
 }
 
@@ -240,7 +243,7 @@ func (n *node) entries() []json.RawMessage {
 	n.t.Helper()
 	var all []json.RawMessage
 	for cursor := ""; ; {
-		p, err := n.log.Page(context.Background(), cursor)
+		p, err := n.log.Page(context.Background(), cursor, sync.PageRows)
 		must(n.t, err)
 		if len(p.Entries) == 0 {
 			return all
@@ -250,11 +253,14 @@ func (n *node) entries() []json.RawMessage {
 }
 
 // page returns what follows the place up to which n has read from's log.
-func (n *node) page(from *node) sync.Page {
+func (n *node) page(from *node) sync.Page { n.t.Helper(); return n.pageOf(from, sync.PageRows) }
+
+// pageOf is page of so many entries at most.
+func (n *node) pageOf(from *node, limit int) sync.Page {
 	n.t.Helper()
 	cursor, err := n.log.Cursor(context.Background(), from.name)
 	must(n.t, err)
-	p, err := from.log.Page(context.Background(), cursor)
+	p, err := from.log.Page(context.Background(), cursor, limit)
 	must(n.t, err)
 	return p
 }

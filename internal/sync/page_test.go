@@ -29,13 +29,13 @@ func TestRowsOfOneMillisecondComeInPages(t *testing.T) {
 	cloud.many(1200, 0)
 	var sizes []int
 	for {
-		p := local.page(cloud)
+		p := local.pageOf(cloud, 500)
 		must(t, local.apply(cloud, p))
 		if sizes = append(sizes, len(p.Entries)); len(p.Entries) == 0 {
 			break
 		}
 	}
-	equal(t, "page sizes", fmt.Sprint(sizes), fmt.Sprint([]int{sync.PageRows, 1200 - sync.PageRows, 0}))
+	equal(t, "page sizes", fmt.Sprint(sizes), "[500 500 200 0]")
 	equal(t, "rows", read[int](local, `SELECT count(*) FROM todos`), 1200)
 	same(t, local, cloud)
 }
@@ -44,7 +44,7 @@ func TestRowsOfOneMillisecondComeInPages(t *testing.T) {
 func TestRowsThatMoveWhileTheLogIsReadAreNotPassedOver(t *testing.T) {
 	local, cloud := pair(t)
 	cloud.many(1100, 0)
-	must(t, local.apply(cloud, local.page(cloud)))
+	must(t, local.apply(cloud, local.pageOf(cloud, 1000)))
 	cloud.edit(sync.Ref{Origin: 1, ID: 1}, "content", "read before, edited since")
 	cloud.edit(sync.Ref{Origin: 1, ID: 1050}, "content", "edited before it was read")
 	local.pull(cloud)
@@ -90,8 +90,9 @@ func TestPageFollowsTheOrderOfWritingOverAllTables(t *testing.T) {
 	cloud.fact("fired", "2", nil)
 	r := cloud.add("3")
 	cloud.write(func(tx *sqlite.Tx) error {
-		h := cloud.log.AddTx(tx, "settings", "ann")
-		_, err := tx.Exec(`INSERT INTO settings (`+sync.HeadColumns+`, tz) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '4')`, h.Args()...)
+		h, err := cloud.log.AddTx(tx, "settings", "ann")
+		must(t, err)
+		_, err = tx.Exec(`INSERT INTO settings (`+sync.HeadColumns+`, tz) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '4')`, h.Args()...)
 		return err
 	})
 	cloud.edit(r, "content", "5")
@@ -224,7 +225,7 @@ func TestTokenThatWasPresentedIsKeptHoweverManyFollow(t *testing.T) {
 	must(t, err)
 	for i := range 100 { // each answer is lost
 		cloud.add(fmt.Sprint(i))
-		p, err := cloud.log.Page(t.Context(), cursor)
+		p, err := cloud.log.Page(t.Context(), cursor, sync.PageRows)
 		must(t, err)
 		equal(t, "reset", p.Reset, "")
 		equal(t, "entries", len(p.Entries), i+1)
@@ -240,7 +241,7 @@ func TestTokensAreNotRepeated(t *testing.T) {
 	cloud.add("milk")
 	seen := map[string]bool{}
 	for range 20 {
-		p, err := cloud.log.Page(t.Context(), "")
+		p, err := cloud.log.Page(t.Context(), "", sync.PageRows)
 		must(t, err)
 		if seen[p.Cursor] {
 			t.Fatal(p.Cursor, "twice")

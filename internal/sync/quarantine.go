@@ -207,6 +207,7 @@ func (l *Log) RetryOne(ctx context.Context, table string, uid UID) (taken bool, 
 // retryTx takes each entry out and applies it again; what fails again is set aside
 // again.
 func (l *Log) retryTx(tx *sqlite.Tx, due []Quarantined, peerVersion string) (taken int, err error) {
+	before := l.aside
 	var again []json.RawMessage
 	for _, q := range due {
 		if q.Kind == Unencodable {
@@ -219,11 +220,10 @@ func (l *Log) retryTx(tx *sqlite.Tx, due []Quarantined, peerVersion string) (tak
 			return 0, err
 		}
 	}
-	before := l.aside
 	if err := l.applyTx(tx, l.Decode(again), peerVersion, false); err != nil {
 		return 0, err
 	}
-	return len(again) - (l.aside - before), nil
+	return len(due) - (l.aside - before), nil
 }
 
 // resendTx gives an entry of this file a new place in the log if it can be sent by

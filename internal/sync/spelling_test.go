@@ -53,8 +53,9 @@ func TestNoTextMakesARowDifferFromItself(t *testing.T) {
 		cloud.edit(cloud.add(text), "notes", fmt.Sprint(text, i))
 	}
 	local.write(func(tx *sqlite.Tx) error { // JSON as some domain might write it
-		h := local.log.AddTx(tx, "scheduled_messages", "ann")
-		_, err := tx.Exec(`INSERT INTO scheduled_messages (`+sync.HeadColumns+`, content, action, args) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'x', 'skill', ?)`,
+		h, err := local.log.AddTx(tx, "scheduled_messages", "ann")
+		must(t, err)
+		_, err = tx.Exec(`INSERT INTO scheduled_messages (`+sync.HeadColumns+`, content, action, args) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'x', 'skill', ?)`,
 			append(h.Args(), "{ \"b\" : \"<\\u00e9>\",\n \"a\":[1.0, 2e3, \"\\/\"] }")...)
 		return err
 	})

@@ -103,7 +103,7 @@ func (n *node) take(from *node) {
 	for {
 		cursor, err := n.log.Cursor(ctx, from.name)
 		n.must(err)
-		page, err := from.log.Page(ctx, cursor)
+		page, err := from.log.Page(ctx, cursor, sync.PageRows)
 		n.must(err)
 		if len(page.Entries) == 0 {
 			return

@@ -37,7 +37,9 @@ func (s *Store) AddTx(tx *sqlite.Tx, owner string, n New) (Todo, []when.Warning,
 	if err != nil {
 		return t, nil, err
 	}
-	t.Head = s.log.AddTx(tx, "todos", owner)
+	if t.Head, err = s.log.AddTx(tx, "todos", owner); err != nil {
+		return t, nil, err
+	}
 	_, err = tx.Exec(`
 		INSERT INTO todos (`+columns+`)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, t.args()...)

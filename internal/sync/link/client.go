@@ -204,7 +204,7 @@ func (c *Client) Offer(ctx context.Context) (err error) {
 		}
 	}
 	for {
-		page, err := c.log.Page(ctx, c.ack.Cursor)
+		page, err := c.log.Page(ctx, c.ack.Cursor, sync.PageRows)
 		if err != nil {
 			return err
 		}

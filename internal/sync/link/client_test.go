@@ -314,24 +314,25 @@ func TestFailureOfOneLineIsToldUntilThatLineWorks(t *testing.T) {
 	})
 }
 
-func TestPageThatCannotBeReadStopsAtItsPlaceAndIsTold(t *testing.T) {
+// S:57. A row that cannot be sent is set aside where it is, and the rest goes on.
+func TestRowThatCannotBeSentKeepsNoOtherAway(t *testing.T) {
 	linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
 		r := cloud.add("milk")
 		synctest.Wait()
-		before, err := local.log.Cursor(t.Context(), "cloud")
-		must(t, err)
 		cloud.exec(`UPDATE todos SET owner = '', seq = seq + 1000 WHERE id = ?`, r.ID) // a bug, or a hand
-		cloud.log.Announce()
-		time.Sleep(time.Minute)
-		after, err := local.log.Cursor(t.Context(), "cloud")
+		bread := cloud.add("bread")
+		synctest.Wait()
+		equal(t, "the other", local.content(bread), "bread")
+		q, err := cloud.log.Quarantine(t.Context(), 10)
 		must(t, err)
-		equal(t, "cursor", after, before)
-		equal(t, "state", c.Status().State+" "+c.Status().Code, "attention bad_page")
+		equal(t, "set aside", len(q), 1)
 		cloud.exec(`UPDATE todos SET owner = 'ann', content = 'oat milk', updated_at = updated_at + 1`)
-		time.Sleep(loop.Longest)
+		time.Sleep(time.Hour)
+		taken, err := cloud.log.Retry(t.Context(), "")
+		must(t, err)
+		equal(t, "taken", taken, 1)
 		synctest.Wait()
 		equal(t, "once it is mended", local.content(r), "oat milk")
-		equal(t, "state then", c.Status().State, "ok")
 	})
 }
 

@@ -181,8 +181,11 @@ func (n *node) add(content string) sync.Ref {
 }
 
 func (n *node) addTx(tx *sqlite.Tx, content string) (sync.Head, error) {
-	h := n.log.AddTx(tx, "todos", "ann")
-	_, err := tx.Exec(`INSERT INTO todos (`+sync.HeadColumns+`, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(h.Args(), content)...)
+	h, err := n.log.AddTx(tx, "todos", "ann")
+	if err != nil {
+		return h, err
+	}
+	_, err = tx.Exec(`INSERT INTO todos (`+sync.HeadColumns+`, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(h.Args(), content)...)
 	return h, err
 }
 
@@ -234,7 +237,7 @@ func (n *node) entries() []json.RawMessage {
 	n.t.Helper()
 	var all []json.RawMessage
 	for cursor := ""; ; {
-		p, err := n.log.Page(context.Background(), cursor)
+		p, err := n.log.Page(context.Background(), cursor, sync.PageRows)
 		must(n.t, err)
 		if len(p.Entries) == 0 {
 			return all
@@ -248,7 +251,7 @@ func (n *node) page(from *node) sync.Page {
 	n.t.Helper()
 	cursor, err := n.log.Cursor(context.Background(), from.name)
 	must(n.t, err)
-	p, err := from.log.Page(context.Background(), cursor)
+	p, err := from.log.Page(context.Background(), cursor, sync.PageRows)
 	must(n.t, err)
 	return p
 }

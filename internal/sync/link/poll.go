@@ -41,7 +41,7 @@ func Poll(ctx context.Context, l *sync.Log, cursor string, sets []Set, held map[
 	defer stop()
 	for {
 		changed := l.Changed() // before the look, so that no change falls between
-		stretch, err := l.Page(context.WithoutCancel(ctx), cursor)
+		stretch, err := l.Page(context.WithoutCancel(ctx), cursor, sync.PageRows)
 		page := Page{Page: stretch}
 		if err != nil {
 			return page, err

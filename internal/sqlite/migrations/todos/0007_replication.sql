@@ -16,6 +16,11 @@ CREATE INDEX todos_deleted ON todos (seq) WHERE deleted_at IS NOT NULL;
 CREATE INDEX settings_deleted ON settings (seq) WHERE deleted_at IS NOT NULL;
 CREATE INDEX scheduled_messages_deleted ON scheduled_messages (seq) WHERE deleted_at IS NOT NULL;
 
+-- Rows with fields that this version did not know when they came: the next one may.
+CREATE INDEX todos_extra ON todos (uid) WHERE extra IS NOT NULL;
+CREATE INDEX settings_extra ON settings (uid) WHERE extra IS NOT NULL;
+CREATE INDEX scheduled_messages_extra ON scheduled_messages (uid) WHERE extra IS NOT NULL;
+
 -- Entries that are set aside, so that all others go on: what came and could not be
 -- taken, and rows of this file that cannot be sent.
 CREATE TABLE sync_quarantine (

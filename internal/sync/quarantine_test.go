@@ -2,32 +2,42 @@ package sync_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"tandem/internal/fault"
 	"tandem/internal/sync"
 )
 
-// refuses offers a page whose last entry is bad, and wants all of it refused and
-// the cursor left where it is.
-func refuses(t *testing.T, n *node, bad json.RawMessage) {
+// setsAside offers a page with a bad entry between two good ones, and wants the bad
+// one set aside, the good ones stored and the cursor moved.
+func setsAside(t *testing.T, n *node, bad json.RawMessage) {
 	t.Helper()
-	good := wire(t, map[string]any{"id": 1, "uid": "ffffffffffffffffffffffffffffffff"})
-	_, err := n.log.Apply(t.Context(), "cloud", "", "c.1.t", entries(good, bad))
-	if !errors.Is(err, sync.ErrBadPage) || !fault.Of(err, fault.Malformed) {
-		t.Errorf("%.200s: %v", bad, err)
+	n.exec(`DELETE FROM sync_quarantine`)
+	n.exec(`DELETE FROM todos`)
+	n.exec(`DELETE FROM sync_cursors`)
+	before := wire(t, map[string]any{"id": 1, "uid": "ffffffffffffffffffffffffffffffff"})
+	after := wire(t, map[string]any{"id": 2, "uid": "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"})
+	at, err := n.log.Apply(t.Context(), "cloud", "", "c.1.t", entries(before, bad, after))
+	must(t, err)
+	equal(t, "cursor", at, "c.1.t")
+	equal(t, "rows", read[int](n, `SELECT count(*) FROM todos`), 2)
+	equal(t, "facts", read[int](n, `SELECT count(*) FROM facts`), 0)
+	q, err := n.log.Quarantine(t.Context(), 10)
+	must(t, err)
+	if len(q) != 1 || q[0].Kind != sync.Malformed || q[0].Reason == "" {
+		t.Fatalf("set aside: %+v", q)
 	}
-	equal(t, "rows", read[int](n, `SELECT count(*) FROM todos`)+read[int](n, `SELECT count(*) FROM facts`), 0)
-	equal(t, "cursors", read[int](n, `SELECT count(*) FROM sync_cursors`), 0)
+	counts, err := n.log.QuarantineCounts(t.Context())
+	must(t, err)
+	equal(t, "count", counts[sync.Malformed], 1)
 }
 
-func TestPageWithAnEntryThatCannotBeReadIsRefusedWhole(t *testing.T) {
-	local, _ := pair(t) // one for all: nothing of what is refused stays
+// S:42. One entry that cannot be taken keeps no other away.
+func TestAnEntryThatCannotBeReadIsSetAside(t *testing.T) {
+	local, _ := pair(t)
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	sound := string(wire(t, nil))
 	with := func(from, to string) json.RawMessage {
@@ -116,7 +126,7 @@ func TestPageWithAnEntryThatCannotBeReadIsRefusedWhole(t *testing.T) {
 		"a fact that is too large":     raw(`{"table":"facts","uid":"00112233445566778899aabbccddeeff","kind":"fired","subject":"f","owner":"ann","node":"cloud","at":5,"body":"` + strings.Repeat("x", 300<<10) + `"}`),
 		"a fact whose uid is a number": raw(`{"table":"facts","uid":7,"kind":"fired","subject":"f","owner":"ann","node":"cloud","at":5,"body":1}`),
 	} {
-		t.Run(name, func(t *testing.T) { refuses(t, local, bad) })
+		t.Run(name, func(t *testing.T) { setsAside(t, local, bad) })
 	}
 }
 
@@ -143,11 +153,11 @@ func TestSoundRowIsNotRefused(t *testing.T) {
 	}
 }
 
-// S:56, S:57, S:63. What people wrote, and what might be a secret, is in no error.
-func TestErrorOfABadPageDoesNotQuoteIt(t *testing.T) {
+// S:56, S:57, S:63. What people wrote, and what might be a secret, is in no reason.
+func TestReasonDoesNotQuoteTheEntry(t *testing.T) {
 	const canary = "canary-7f3a"
 	local, _ := pair(t)
-	for _, bad := range []json.RawMessage{
+	all := entries(
 		wire(t, map[string]any{"content": []string{canary}}),
 		wire(t, map[string]any{"due_at": canary}),
 		wire(t, map[string]any{"done": canary}),
@@ -156,28 +166,20 @@ func TestErrorOfABadPageDoesNotQuoteIt(t *testing.T) {
 		wire(t, map[string]any{"uid": canary}),
 		wire(t, map[string]any{"content": strings.Repeat(canary, 30_000)}),
 		json.RawMessage(canary),
-		json.RawMessage(`{"` + canary + `":`),
-	} {
+		json.RawMessage(`{"`+canary+`":`),
+	)
+	for _, bad := range all {
 		_, err := local.log.Apply(t.Context(), "cloud", "", "c", entries(bad))
-		if !errors.Is(err, sync.ErrBadPage) || strings.Contains(err.Error(), canary) {
-			t.Errorf("%.80s: %v", bad, err)
+		must(t, err)
+		q, err := local.log.Quarantine(t.Context(), 100)
+		must(t, err)
+		if len(q) == 0 || strings.Contains(fmt.Sprintf("%+v", q[len(q)-1].Reason), canary) {
+			t.Errorf("%.80s: %+v", bad, q)
 		}
 	}
 }
 
-// A key that stands for another row here, or a uid under another key, is not stored
-// over what is here.
-func TestRowUnderAnotherRowsKeyIsRefused(t *testing.T) {
-	local, _ := pair(t)
-	r := local.add("mine")
-	_, err := local.log.Apply(t.Context(), "cloud", "", "c", entries(wire(t, map[string]any{"origin": 0, "id": r.ID, "updated_at": 9_000_000_000_000})))
-	if !errors.Is(err, sync.ErrBadPage) {
-		t.Fatal(err)
-	}
-	equal(t, "mine", local.content(r), "mine")
-}
-
-// Whatever bytes stand for an entry: it is refused or stored, and what is stored
+// Whatever bytes stand for an entry: it is set aside or stored, and what is stored
 // can be served again.
 func TestNoEntryBreaksTheLog(t *testing.T) {
 	local, cloud := pair(t)
@@ -194,7 +196,7 @@ func TestNoEntryBreaksTheLog(t *testing.T) {
 				entry = append(entry[:at], append([]byte(rapid.SampledFrom([]string{`"`, `\`, `{`, `}`, `,`, `null`, `1e999`, "\x00", `\u0000`, `\ud800`, "\xff"}).Draw(rt, "insert")), entry[at:]...)...)
 			}
 		}
-		if _, err := local.log.Apply(t.Context(), "x", "", "", entries(entry)); err != nil && !errors.Is(err, sync.ErrBadPage) && !strings.Contains(err.Error(), "UNIQUE") {
+		if _, err := local.log.Apply(t.Context(), "x", "", "", entries(entry)); err != nil {
 			rt.Fatalf("%q: %v", entry, err)
 		}
 		settle(t, local, cloud)
