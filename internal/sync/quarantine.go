@@ -92,7 +92,7 @@ func (l *Log) setAside(ctx context.Context, bad []*Quarantined) error {
 }
 
 // setAsideTx keeps an entry, unless a newer version of it is kept. One that was kept
-// before keeps its time.
+// before keeps its times, but for one that is being tried again.
 func (l *Log) setAsideTx(tx *sqlite.Tx, q *Quarantined, peerVersion string) error {
 	l.aside++
 	entry := q.entry
@@ -106,7 +106,7 @@ func (l *Log) setAsideTx(tx *sqlite.Tx, q *Quarantined, peerVersion string) erro
 		ON CONFLICT (tbl, uid) DO UPDATE SET kind = excluded.kind, reason = excluded.reason, origin = excluded.origin, id = excluded.id,
 			owner = excluded.owner, updated_at = excluded.updated_at, entry = excluded.entry, retry_at = excluded.retry_at,
 			versions = excluded.versions
-		WHERE excluded.updated_at >= updated_at`,
+		WHERE excluded.updated_at > updated_at OR excluded.updated_at = updated_at AND (retry_at = -1 OR kind <> excluded.kind)`,
 		q.Table, q.UID[:], q.Kind, q.Reason, q.Ref.Origin, q.Ref.ID, q.Owner, q.UpdatedAt, []byte(entry), now, now+retryEvery.Milliseconds(), l.versions(peerVersion))
 	return err
 }
@@ -204,26 +204,37 @@ func (l *Log) RetryOne(ctx context.Context, table string, uid UID) (taken bool, 
 	return taken, err
 }
 
-// retryTx takes each entry out and applies it again; what fails again is set aside
-// again.
+// retryTx applies entries again. What fails again is set aside again; what is left
+// marked afterwards was taken.
 func (l *Log) retryTx(tx *sqlite.Tx, due []Quarantined, peerVersion string) (taken int, err error) {
-	before := l.aside
+	before, err := countAside(tx)
+	if err != nil {
+		return 0, err
+	}
 	var again []json.RawMessage
 	for _, q := range due {
-		if q.Kind == Unencodable {
-			err = l.resendTx(tx, q, peerVersion)
-		} else {
-			again = append(again, q.entry)
-			_, err = tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ?`, q.Table, q.UID[:])
+		if _, err := tx.Exec(`UPDATE sync_quarantine SET retry_at = -1 WHERE tbl = ? AND uid = ?`, q.Table, q.UID[:]); err != nil {
+			return 0, err
 		}
-		if err != nil {
+		if q.Kind != Unencodable {
+			again = append(again, q.entry)
+		} else if err := l.resendTx(tx, q, peerVersion); err != nil {
 			return 0, err
 		}
 	}
 	if err := l.applyTx(tx, l.Decode(again), peerVersion, false); err != nil {
 		return 0, err
 	}
-	return len(due) - (l.aside - before), nil
+	if _, err := tx.Exec(`DELETE FROM sync_quarantine WHERE retry_at = -1`); err != nil {
+		return 0, err
+	}
+	after, err := countAside(tx)
+	return before - after, err
+}
+
+func countAside(tx *sqlite.Tx) (int, error) {
+	n, _, err := sqlite.One(tx, sqlite.Value[int], `SELECT count(*) FROM sync_quarantine`)
+	return n, err
 }
 
 // resendTx gives an entry of this file a new place in the log if it can be sent by
@@ -238,13 +249,11 @@ func (l *Log) resendTx(tx *sqlite.Tx, q Quarantined, peerVersion string) error {
 	case err != nil:
 		return err
 	case found && e.bad != nil:
-		e.bad.At = q.At
 		return l.setAsideTx(tx, e.bad, peerVersion)
 	case found:
 		if _, err := tx.Exec(`UPDATE `+table+` SET seq = ? WHERE uid = ?`, l.seqTx(tx), q.UID[:]); err != nil {
 			return fmt.Errorf("send %s again: %w", table, err)
 		}
 	}
-	_, err = tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ?`, q.Table, q.UID[:])
-	return err
+	return nil
 }

@@ -79,7 +79,7 @@ func NewLog(ctx context.Context, db *sqlite.DB, o Options) (*Log, error) {
 		if err := l.beginTx(tx); err != nil {
 			return err
 		}
-		if l.aside, _, err = sqlite.One(tx, sqlite.Value[int], `SELECT count(*) FROM sync_quarantine`); err != nil {
+		if l.aside, err = countAside(tx); err != nil {
 			return err
 		}
 		return l.learnTx(tx)
