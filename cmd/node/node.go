@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -102,7 +103,8 @@ func (n *node) openLog(ctx context.Context) (err error) {
 	n.log, err = nodesync.NewLog(ctx, n.folder.todos, nodesync.Options{
 		Node: n.Node.Name, Origin: int64(n.Node.Origin),
 		Tables: []*nodesync.Table{todos.Table(), settings.Table(messages.MovedTx), messages.Table()},
-		Facts:  messages.Facts,
+		Facts:  messages.Facts, Fence: fencePath(n.folder.dir), Version: version(), Crash: n.out.crash,
+		Known: func(_ *sqlite.Tx, owner string) (bool, error) { return n.users.Known(ctx, owner) },
 	})
 	if err != nil {
 		return err
@@ -112,6 +114,9 @@ func (n *node) openLog(ctx context.Context) (err error) {
 	n.messages = scheduler.NewStore(n.folder.todos, n.log, messages)
 	return nil
 }
+
+// fencePath is where a node keeps what its database must not forget. It is in no backup.
+func fencePath(dir string) string { return filepath.Join(dir, "todos.fence") }
 
 // zone is where an owner lives: as chosen, or as the operator says of everybody.
 func (n *node) zone(tx *sqlite.Tx, owner string) (string, error) {
@@ -200,7 +205,8 @@ func (n *node) ready(ctx context.Context) error {
 // upkeep forgets what has had its time, a little in each transaction.
 func (n *node) upkeep(ctx context.Context) error {
 	failed := []error{n.users.PurgeExpired(ctx)}
-	for _, purge := range []func(*sqlite.Tx) (bool, error){sqlite.PurgeKeysTx, push.PurgeTx} {
+	blank := func(tx *sqlite.Tx) (bool, error) { return n.log.BlankTx(tx, !n.Peer.On()) }
+	for _, purge := range []func(*sqlite.Tx) (bool, error){sqlite.PurgeKeysTx, push.PurgeTx, n.log.PurgeFactsTx, blank} {
 		for more := true; more && ctx.Err() == nil; {
 			err := n.folder.todos.Write(ctx, func(tx *sqlite.Tx) (err error) {
 				more, err = purge(tx)
