@@ -104,7 +104,7 @@ func (n *node) openLog(ctx context.Context) (err error) {
 		Node: n.Node.Name, Origin: int64(n.Node.Origin),
 		Tables: []*nodesync.Table{todos.Table(), settings.Table(messages.MovedTx), messages.Table()},
 		Facts:  messages.Facts, Fence: fencePath(n.folder.dir), Version: version(), Crash: n.out.crash,
-		Known: func(_ *sqlite.Tx, owner string) (bool, error) { return n.users.Known(ctx, owner) },
+		Known: func(_ *sqlite.Tx, owner string) (bool, error) { return n.users.Has(ctx, owner) },
 	})
 	if err != nil {
 		return err
