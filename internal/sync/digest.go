@@ -9,7 +9,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
@@ -85,7 +84,7 @@ func (l *Log) Bucket(ctx context.Context, table string, bucket, cutoff int64) ([
 	from, to := p.bounds(bucket)
 	return sqlite.Read(ctx, l.db, func(tx *sqlite.Tx) (entries []json.RawMessage, err error) {
 		_, err = sqlite.All(tx, func(r sqlite.Row) (struct{}, error) {
-			if e, err := p.entry(r); err == nil {
+			if e, err := p.entry(r); err == nil && e.bad == nil {
 				entries = append(entries, e.json)
 			}
 			return struct{}{}, nil
@@ -146,7 +145,7 @@ func (t *Table) part() *part {
 func (t *Table) item(r sqlite.Row) item {
 	row, err := t.scan(r) // the key is read whatever is wrong with the rest
 	it := item{key: []any{row.Origin, row.ID}, bucket: row.Origin<<48 | row.ID>>8}
-	if err == nil {
+	if err == nil && row.check() == nil {
 		it.sum = sumOf(row.hash())
 	}
 	for _, f := range row.Fields {
@@ -193,7 +192,7 @@ func lastUID(b byte) []byte {
 func factItem(r sqlite.Row) item {
 	f, err := scanFact(r)
 	it := item{key: []any{f.UID[:]}, bucket: int64(f.UID[0]), size: len(f.Body)}
-	if err == nil && json.Valid(f.Body) && utf8.Valid(f.Body) {
+	if err == nil && f.check() == nil {
 		it.sum = sumOf(f.hash())
 	}
 	return it
@@ -204,7 +203,7 @@ func sumOf(hash [sha256.Size]byte) Sum { return Sum{1, binary.BigEndian.Uint64(h
 // addUp fills the sums of parts and returns the last place in the log at the moment
 // for which all of them hold.
 func (l *Log) addUp(ctx context.Context, parts []*part) (int64, error) {
-	end, err := sqlite.Read(ctx, l.db, l.lastTx)
+	end, err := l.End(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -217,18 +216,6 @@ func (l *Log) addUp(ctx context.Context, parts []*part) (int64, error) {
 		}
 	}
 	return l.catchUp(ctx, parts, end)
-}
-
-// lastTx is the last place in the log that is taken.
-func (l *Log) lastTx(tx *sqlite.Tx) (last int64, err error) {
-	for _, table := range append(tableNames(l.order), FactsTable) {
-		seq, _, err := sqlite.One(tx, sqlite.Value[int64], `SELECT coalesce(max(seq), 0) FROM `+table)
-		if err != nil {
-			return 0, err
-		}
-		last = max(last, seq)
-	}
-	return last, nil
 }
 
 // addTx adds the entries after from and up to to, or as many as a read may, and
@@ -273,7 +260,7 @@ func (l *Log) catchUp(ctx context.Context, parts []*part, since int64) (end int6
 			if err != nil {
 				return 0, err
 			}
-			return l.lastTx(tx)
+			return l.endTx(tx)
 		})
 		if err != nil || len(places) <= readBuckets {
 			return end, err

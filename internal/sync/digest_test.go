@@ -173,7 +173,6 @@ func TestDifferenceIsInItsBucketAndNowhereElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			local, cloud := pair(t)
-			local.now = func() time.Time { return time.UnixMilli(1_000_000) }
 			local.many(inThird, 0)
 			local.fact("fired", "f1", "x")
 			local.fact("fired", "f2", "x")
@@ -226,6 +225,7 @@ func TestRowThatCannotBeSentIsInNoSum(t *testing.T) {
 	sound := n.allBuckets()
 	n.exec(`INSERT INTO scheduled_messages (origin, id, uid, owner, created_at, updated_at, seq, content, args)
 		VALUES (0, 1, randomblob(16), 'ann', 1, 1, 1001, 'x', '{')`)
+	n.exec(`INSERT INTO todos (origin, id, uid, owner, created_at, updated_at, seq, content) VALUES (0, 9, randomblob(16), 'ann', 1, 1, 1000, CAST(x'61ff' AS TEXT))`)
 	n.exec(`INSERT INTO facts (uid, seq, kind, subject, owner, node, at, body) VALUES (randomblob(16), 1002, 'fired', 'f', 'ann', 'local', 1, '{')`)
 	n.exec(`INSERT INTO facts (uid, seq, kind, subject, owner, node, at, body) VALUES (x'01', 1003, 'fired', 'f', 'ann', 'local', 1, '{}')`)
 	n.exec(`INSERT INTO facts (uid, seq, kind, subject, owner, node, at, body) VALUES (x'', 1004, 'fired', 'f', 'ann', 'local', 1, '{}')`)
