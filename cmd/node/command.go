@@ -64,7 +64,7 @@ func execute(ctx context.Context, args []string, t terminal) int {
 	root.PersistentFlags().StringVar(&o.configFile, "config", "", "the node's configuration `file` (YAML)")
 	root.PersistentFlags().StringVar(&o.data, "data", "", "the node's data `folder`, instead of node.data")
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(serveCommand(o), initCommand(o), userCommand(o), demoCommand(o), nextCommand(o), backupCommand(o), doctorCommand(o), versionCommand(o))
+	root.AddCommand(serveCommand(o), initCommand(o), userCommand(o), pairCommand(o), demoCommand(o), nextCommand(o), backupCommand(o), doctorCommand(o), versionCommand(o))
 	for _, c := range root.Commands() {
 		c.Args = usage(c.Args)
 	}

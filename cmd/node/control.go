@@ -36,6 +36,10 @@ func (n *node) control(dir string) (stop func(), err error) {
 	mux.HandleFunc("POST /backup", controlled(n.backupFor))
 	mux.HandleFunc("POST /user", controlled(n.userFor))
 	mux.HandleFunc("POST /doctor", controlled(n.doctorFor))
+	mux.HandleFunc("POST /pair/open", controlled(n.openPairing))
+	mux.HandleFunc("POST /pair/look", controlled(n.pairLook))
+	mux.HandleFunc("POST /pair/join", controlled(n.pairJoin))
+	mux.HandleFunc("POST /pair/rotate", controlled(n.pairRotate))
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = srv.Serve(operatorsOnly{l, n.logger}) }()
 	return func() {

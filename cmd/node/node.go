@@ -39,7 +39,10 @@ type node struct {
 	tokens    *push.Tokens
 	outbox    *push.Outbox
 	scheduler *scheduler.Scheduler
-	client    *link.Client             // nil: this node does not call
+	keys      *config.Keyring
+	pairing   pairing
+	peer      *link.Peer               // nil: this node does not call
+	client    *link.Client             // as peer
 	heard     atomic.Pointer[greeting] // the peer's last; nil: none since the start
 	handler   http.Handler
 	loops     []*loop.Loop
@@ -51,8 +54,8 @@ type node struct {
 func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *slog.Logger) (*node, error) {
 	n := &node{Config: c, folder: f, out: out, logger: log}
 	n.polling, n.stopPolls = context.WithCancel(context.Background())
-	secrets, err := config.LoadPeerSecret(c, out.rand)
-	if err != nil {
+	var err error
+	if n.keys, err = config.OpenKeyring(c, out.rand); err != nil {
 		return nil, err
 	}
 	n.users, err = users.NewStore(ctx, f.users, users.Options{
@@ -72,12 +75,12 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 	})
 	n.loops = append(n.loops, n.scheduler.Loop(), loop.New("upkeep", time.Hour, log, n.upkeep))
 	if c.Peer.URL != "" {
-		peer := link.NewPeer(c.Peer.URL, c.Peer.Name, c.Node.Name, string(secrets.Send), out.peer)
-		n.client = link.NewClient(n.log, peer, link.ClientOptions{Sets: n.sets(), Hello: n.hello, Crash: out.crash, Log: log})
+		n.peer = link.NewPeer(c.Peer.URL, c.Peer.Name, c.Node.Name, n.keys.Send(), out.peer)
+		n.client = link.NewClient(n.log, n.peer, link.ClientOptions{Sets: n.sets(), Hello: n.hello, Crash: out.crash, Log: log})
 		n.loops = append(n.loops, n.client.Loops()...)
-		n.loops = append(n.loops, n.tokens.ForwardLoop(peer))
+		n.loops = append(n.loops, n.tokens.ForwardLoop(n.peer))
 	}
-	n.handler = api.New(n.services(secrets))
+	n.handler = api.New(n.services())
 	return n, nil
 }
 
@@ -175,15 +178,16 @@ func (n *node) hello() link.Hello {
 	}
 }
 
-func (n *node) services(secrets config.Secrets) api.Services {
+func (n *node) services() api.Services {
 	s := api.Services{
 		DB: n.folder.todos, Users: n.users, Settings: n.settings, Todos: n.todos, Scheduler: n.messages,
 		Tokens: n.tokens, Ready: n.ready, Secret: n.folder.secret, Version: version(), Crash: n.out.crash, Log: n.logger,
 	}
 	if n.Peer.On() && n.Node.Origin == 1 {
-		s.Peer = &api.Peer{Name: n.Peer.Name, Match: secrets.Match, Server: link.NewServer(link.ServerOptions{
+		s.Peer = &api.Peer{Name: n.Peer.Name, Match: n.keys.Match, Pairing: n.admit, Server: link.NewServer(link.ServerOptions{
 			Log: n.log, Name: n.Peer.Name, Sets: n.sets(), Hello: n.hello, Stop: n.polling, Crash: n.out.crash, Logger: n.logger,
 			Posts: []link.Post{link.NewPost("push-tokens", n.tokens.Receive), link.NewPost("push-tokens/unregistered", n.tokens.Unregistered)},
+			Asks:  []link.Ask{link.NewAsk("pair", n.answerPair), link.NewAsk("secret", n.answerRotate)},
 			Heard: func(h link.Hello) { n.heard.Store(&greeting{h, n.out.now()}) },
 		})}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	nodesync "tandem/internal/sync"
 	"tandem/internal/sync/link"
 )
 

@@ -60,3 +60,13 @@ func PurgeKeysTx(tx *Tx) (bool, error) {
 		tx.Millis()-KeysKept.Milliseconds(), some)
 	return n == some, err
 }
+
+// MoveKeysTx makes the requests of one owner another's, for each pair in moved.
+func MoveKeysTx(tx *Tx, moved map[string]string) error {
+	for from, to := range moved {
+		if _, err := tx.Exec(`UPDATE OR REPLACE idempotency SET owner = ? WHERE owner = ?`, to, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
