@@ -2,11 +2,14 @@ package sim
 
 import (
 	"bytes"
+	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"tandem/internal/sqlite"
+	"tandem/internal/sync"
 )
 
 // check holds the world to the invariants, by their numbers, once it is healed and
@@ -18,42 +21,63 @@ func (w *world) check() {
 	if moved, err := w.rounds(); moved != 0 || err != nil {
 		w.fail("invariant 5: a quiet round moves %d entries: %v", moved, err)
 	}
+	w.checkConflicts()
 	for _, n := range w.nodes {
 		n.checkCursor()
+		n.checkQuarantine()
 	}
-	if w.count.resets > w.count.disasters {
-		w.fail("invariant 8: %d resets after %d restores, wipes and lost token tables", w.count.resets, w.count.disasters)
-	}
-	if w.count.useful > 3*w.count.written {
-		w.fail("invariant 12: %d entries sent, %d written", w.count.useful, w.count.written)
-	}
+	w.checkCounts()
 	w.checkCanary()
 }
 
-// checkEqual is invariant 1.
+// checkEqual is invariant 1: the tables are equal, but for what quarantine explains.
 func (w *world) checkEqual() {
-	local, cloud := w.nodes[0].tables(), w.nodes[1].tables()
-	for i := range max(len(local), len(cloud)) {
-		if i >= len(local) || i >= len(cloud) || local[i] != cloud[i] {
-			w.fail("invariant 1: the tables differ\n%s\n\n%s", strings.Join(local, "\n"), strings.Join(cloud, "\n"))
+	local, cloud := w.nodes[0].dump(), w.nodes[1].dump()
+	for _, n := range w.nodes {
+		for uid := range n.quarantine() {
+			delete(local, uid)
+			delete(cloud, uid)
 		}
+	}
+	for _, uid := range slices.SortedFunc(maps.Keys(local), byBytes) {
+		if local[uid] != cloud[uid] {
+			w.fail("invariant 1: the tables differ\nlocal: %q\ncloud: %q", local[uid], cloud[uid])
+		}
+		delete(cloud, uid)
+	}
+	for _, line := range cloud {
+		w.fail("invariant 1: local has not %q", line)
 	}
 }
 
-// tables is every row that replicates, as text, but for what is each node's own.
-func (n *node) tables() (out []string) {
-	for _, t := range tables() {
-		columns := "extra"
-		for _, c := range t.Columns {
-			columns += ", " + c.Name
-		}
-		out = append(out, all(n, sqlite.Value[string], `
-			SELECT printf('`+t.Name+` %d-%d %s %s %d/%s ', origin, id, hex(uid), owner, updated_at, updated_by) ||
-				CASE WHEN deleted_at IS NULL THEN json_array(created_at, `+columns+`) ELSE deleted_at END
-			FROM `+t.Name)...)
+func byBytes(a, b sync.UID) int { return bytes.Compare(a[:], b[:]) }
+
+// dump is every row and fact that replicates, as text, but for what is each node's own.
+func (n *node) dump() map[sync.UID]string {
+	out := map[sync.UID]string{}
+	take := func(r sqlite.Row) (_ struct{}, err error) {
+		var uid sync.UID
+		var line string
+		err = r.Scan(&uid, &line)
+		out[uid] = line
+		return struct{}{}, err
 	}
-	out = append(out, all(n, sqlite.Value[string], `SELECT 'fact ' || hex(uid) || ' ' || kind || ' ' || subject || ' ' || owner || ' ' || node || ' ' || at || ' ' || body FROM facts`)...)
-	slices.Sort(out)
+	for _, t := range n.tables() {
+		columns, priority := "created_at", `extra ->> '$.priority'`
+		for _, c := range t.Columns {
+			if c.Name == "priority" {
+				priority = `priority`
+			} else {
+				columns += ` || ' ' || quote(` + c.Name + `)`
+			}
+		}
+		all(n, take, `
+			SELECT uid, printf('`+t.Name+` %d-%d %s %s %d/%s ', origin, id, hex(uid), owner, updated_at, updated_by) ||
+				CASE WHEN deleted_at IS NULL THEN `+columns+` || ' ' || quote(`+priority+`) ELSE deleted_at || quote(alias_of) END
+			FROM `+t.Name)
+	}
+	all(n, take, `
+		SELECT uid, printf('fact %s %s %s %s %s %d %s', hex(uid), kind, subject, owner, node, at, body) FROM facts WHERE at >= ?`, n.factsFrom())
 	return out
 }
 
@@ -62,6 +86,9 @@ func (n *node) tables() (out []string) {
 func (w *world) checkNewest() {
 	for h, best := range w.best {
 		for _, n := range w.nodes {
+			if _, aside := n.quarantine()[h.uid]; aside || n.lacks(h) {
+				continue
+			}
 			r, ok := n.read(h)
 			if !ok {
 				w.fail("invariant 3: %s has no %s", n, h.name)
@@ -73,6 +100,66 @@ func (w *world) checkNewest() {
 	}
 }
 
+// lacks reports whether the node has no such table, or the peer cannot send what it
+// holds.
+func (n *node) lacks(h *history) bool {
+	q, ok := n.peer().quarantine()[h.uid]
+	return h.table == "labels" && !n.newer || ok && q.kind == sync.Unencodable
+}
+
+// checkConflicts is invariant 6: each version that lost to one which had not seen it
+// is in conflicts, exactly once.
+func (w *world) checkConflicts() {
+	told := map[loser]sync.UID{}
+	for _, n := range w.nodes {
+		for _, f := range all(n, scanConflict, `SELECT uid, body FROM facts WHERE kind = 'conflict'`) {
+			if f.loser == nil {
+				w.fail("invariant 6: %s tells a conflict of nothing", n)
+			}
+			if other, twice := told[*f.loser]; twice && other != f.uid {
+				w.fail("invariant 6: %s is in conflicts twice", w.lost(*f.loser))
+			}
+			told[*f.loser] = f.uid
+			if !w.nodes[0].ought.conflicts[*f.loser] && !w.nodes[1].ought.conflicts[*f.loser] {
+				w.fail("invariant 6: %s is in conflicts of %s, and lost to nothing that had not seen it", w.lost(*f.loser), n)
+			}
+		}
+	}
+	for _, n := range w.nodes {
+		for l := range n.ought.conflicts {
+			if _, ok := told[l]; !ok {
+				w.fail("invariant 6: %s lost at %s and is not in conflicts", w.lost(l), n)
+			}
+		}
+	}
+}
+
+func (w *world) lost(l loser) string {
+	h := w.byUID[l.uid]
+	for _, v := range h.versions {
+		if v.at == l.at && v.by == l.by {
+			return h.name + ", " + v.String()
+		}
+	}
+	return h.name
+}
+
+type conflictFact struct {
+	uid   sync.UID
+	loser *loser
+}
+
+func scanConflict(r sqlite.Row) (f conflictFact, err error) {
+	var body string
+	if err = r.Scan(&f.uid, &body); err != nil {
+		return f, err
+	}
+	var l lost
+	err = json.Unmarshal([]byte(body), &l)
+	f.loser = l.loser()
+	return f, err
+}
+
 // checkCursor is invariant 7: all that stands before the place to which the peer has
 // read this node's log, the peer has met.
 func (n *node) checkCursor() {
@@ -81,15 +168,48 @@ func (n *node) checkCursor() {
 	if !n.issued(cursor) {
 		return
 	}
+	own := n.quarantine()
 	seq := strings.Split(cursor, ".")[1]
-	for _, t := range tables() {
-		for _, r := range all(n, scanRow, selectRow(t.Name)+` WHERE seq <= CAST(? AS INTEGER)`, seq) {
+	for _, t := range n.tables() {
+		for _, r := range all(n, scanRow, n.selectRow(t.Name)+` WHERE seq <= CAST(? AS INTEGER) AND alias_of IS NULL`, seq) {
 			h := n.w.byUID[r.UID]
 			i, _ := h.find(r.version())
-			if !peer.ought.rows[r.UID].has(i) && !peer.ought.aside[r.UID].has(i) {
+			if !peer.ought.rows[r.UID].has(i) && !peer.ought.aside[r.UID].has(i) && own[r.UID].kind != sync.Unencodable {
 				n.w.fail("invariant 7: %s has read %s up to %s, and has not met %s, %v", peer, n, seq, h.name, r.version())
 			}
 		}
+	}
+}
+
+// checkQuarantine holds each entry that is still in quarantine to its reason.
+func (n *node) checkQuarantine() {
+	for uid, q := range n.quarantine() {
+		h := n.w.byUID[uid]
+		if h == nil || q.table == sync.FactsTable {
+			continue
+		}
+		bad := false
+		for _, v := range h.versions {
+			bad = bad || v.at == q.at && v.poison != ""
+		}
+		if !bad && !(h.table == "labels" && !n.newer) {
+			n.w.fail("invariant 11: %s keeps %s aside as %s", n, h.name, q.kind)
+		}
+	}
+}
+
+// checkCounts is invariants 8 and 12. What replication itself tells and moves is
+// written, too.
+func (w *world) checkCounts() {
+	if w.count.resets > 2*w.count.disasters {
+		w.fail("invariant 8: %d resets both ways after %d restores, wipes and lost token tables", w.count.resets, w.count.disasters)
+	}
+	written := w.count.written
+	for _, n := range w.nodes {
+		written += len(n.ought.conflicts)
+	}
+	if w.reused == 0 && w.count.useful > 3*written {
+		w.fail("invariant 12: %d entries sent, %d written", w.count.useful, written)
 	}
 }
 

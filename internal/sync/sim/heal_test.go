@@ -1,16 +1,26 @@
 package sim
 
+import (
+	"tandem/internal/sqlite"
+	"tandem/internal/sync"
+)
+
 // heal ends all trouble, and has the nodes talk until they have nothing to say.
 func (w *world) heal() {
 	w.healing = true
 	w.nodes[0].clock, w.nodes[1].clock = 0, 0
 	w.now += 60_000
 	w.tell("all is well again")
+	w.upgrade()
 	w.greet()
 	w.expect()
 	for range 12 {
 		moved, err := w.rounds()
-		if moved == 0 && err == nil {
+		w.cure()
+		w.now += 2 * 3_600_000 // what is set aside is tried again
+		decided := w.decide(w.nodes[0]) + w.decide(w.nodes[1])
+		taken := w.retry(w.nodes[0]) + w.retry(w.nodes[1])
+		if moved+decided+taken == 0 && err == nil {
 			return
 		}
 	}
@@ -24,7 +34,7 @@ func (w *world) expect() {
 	for _, h := range w.rows {
 		var held uint64
 		for _, n := range w.nodes {
-			if o, ok := n.ought.rows[h.uid]; ok {
+			if o, ok := n.ought.rows[h.uid]; ok && h.versions[o.version].poison == "" {
 				held |= 1 << o.version
 			}
 		}
@@ -32,4 +42,95 @@ func (w *world) expect() {
 			w.best[h] = h.newest(held)
 		}
 	}
+}
+
+// upgrade brings the older node up to the version of the newer one, in half of the
+// worlds that have one.
+func (w *world) upgrade() {
+	for _, n := range w.nodes {
+		if n.newer || !n.peer().newer || w.chance(0.5) {
+			continue
+		}
+		w.tell("%s is upgraded", n)
+		n.newer = true
+		n.restart()
+	}
+}
+
+// retry has a node try again what it set aside, and returns how many entries it took.
+func (w *world) retry(n *node) int {
+	if len(n.quarantine()) == 0 {
+		return 0
+	}
+	taken, err := n.log.Retry(ctx, n.peer().version())
+	w.must(err)
+	w.tell("%s tries again what it set aside, and takes %d", n, taken)
+	n.settle(n.quarantine())
+	return taken
+}
+
+// retryNow is retry as a step.
+func (w *world) retryNow() { w.retry(w.pick()) }
+
+// decide answers the deletes that a node holds.
+func (w *world) decide(n *node) int {
+	var held []*history
+	for _, h := range w.rows {
+		if _, ok := n.ought.aside[h.uid]; ok && n.quarantine()[h.uid].kind == sync.HeldDelete {
+			held = append(held, h)
+		}
+	}
+	if len(held) == 0 {
+		return 0
+	}
+	apply := w.chance(0.5)
+	w.tell("%s holds %d deletes; they are meant: %v", n, len(held), apply)
+	decided, err := n.log.DecideHeld(ctx, apply)
+	w.must(err)
+	if decided != len(held) {
+		w.fail("%s decided %d deletes of %d", n, decided, len(held))
+	}
+	if apply {
+		n.settle(nil)
+		return decided
+	}
+	for _, h := range held {
+		n.keeps(h)
+	}
+	return decided
+}
+
+// keeps tells the model of the version that undoes a delete which was held.
+func (n *node) keeps(h *history) {
+	held := n.ought.aside[h.uid]
+	delete(n.ought.aside, h.uid)
+	mine := n.ought.rows[h.uid]
+	if h.versions[mine.version].deletedAt != 0 || !h.versions[held.version].over(h.versions[mine.version]) {
+		return
+	}
+	n.ought.rows[h.uid] = holding{mine.version, mine.contains | held.contains}
+	r, _ := n.read(h)
+	if !r.version().over(h.versions[held.version]) {
+		n.w.fail("%s keeps %s with %v, under the delete %v", n, h.name, r.version(), h.versions[held.version])
+	}
+	n.wrote(h, r)
+}
+
+// upkeep is what a node does each hour.
+func (w *world) upkeep() {
+	n := w.pick()
+	w.tell("%s forgets what is old", n)
+	n.write(func(tx *sqlite.Tx) error {
+		if _, err := n.log.PurgeFactsTx(tx); err != nil {
+			return err
+		}
+		_, err := n.log.BlankTx(tx, false)
+		return err
+	})
+	kept := map[sync.UID]bool{}
+	for _, uid := range all(n, sqlite.Value[sync.UID], `SELECT uid FROM facts`) {
+		kept[uid] = true
+	}
+	// A clock that is a year ahead forgets what is young. The other node has it still.
+	w.count.forgot = w.count.forgot || len(kept) < len(n.ought.facts)
 }

@@ -44,9 +44,11 @@ type page struct {
 // carried is one entry, and what its sender held when it sent it.
 type carried struct {
 	row      *history
+	ref      sync.Ref
 	held     holding
 	fact     sync.UID
-	conflict *loser
+	at       int64  // of the fact
+	conflict *loser // what the fact tells, if it is one
 }
 
 var (
@@ -154,6 +156,7 @@ func (l *line) serve(c call) (res *http.Response) {
 	}
 	r := httptest.NewRequest(c.method, "http://cloud"+c.target, bytes.NewReader(c.body))
 	r.Header = c.header
+	cloud.applied = false
 	died := func() (died bool) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -166,7 +169,7 @@ func (l *line) serve(c call) (res *http.Response) {
 		cloud.server.ServeHTTP(rec, r)
 		return false
 	}()
-	if cloud.died == "sync.applied" || cloud.died == "" && rec.Code == http.StatusOK {
+	if cloud.applied {
 		cloud.meets(c.page)
 	}
 	if died || cloud.died != "" {

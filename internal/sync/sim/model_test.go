@@ -14,6 +14,7 @@ type version struct {
 	by        string
 	deletedAt int64  // 0: it is no delete
 	text      string // the content; no two versions that are no deletes share one
+	priority  string // a field that only the newer version knows
 	poison    string // why no other node can take it; "" for a sound one
 }
 
@@ -89,6 +90,12 @@ func (s *state) clone() *state {
 	return &state{maps.Clone(s.rows), maps.Clone(s.aside), maps.Clone(s.facts), maps.Clone(s.conflicts), maps.Clone(s.letters)}
 }
 
+// says reports whether two versions say the same, so that neither loses anything
+// to the other.
+func (v version) says(o version) bool {
+	return v.deletedAt != 0 && o.deletedAt != 0 || v.deletedAt == 0 && o.deletedAt == 0 && v.text == o.text && v.priority == o.priority
+}
+
 // meet is the rule, told by true causality: the version with the larger stamp
 // stays, and one that loses to a version which does not contain it is a conflict.
 // Tie is asked where two versions share their stamp.
@@ -112,8 +119,7 @@ func (s *state) meet(h *history, in holding, tie func(a, b int) int) {
 	case a.over(b):
 		wins, loses = loses, wins
 	}
-	if !mine.has(in.version) && !in.has(mine.version) {
-		l := h.versions[loses]
+	if l := h.versions[loses]; !mine.has(in.version) && !in.has(mine.version) && !l.says(h.versions[wins]) {
 		s.conflicts[loser{h.uid, l.at, l.by}] = true
 	}
 	s.rows[h.uid] = holding{wins, both}

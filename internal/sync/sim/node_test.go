@@ -17,6 +17,9 @@ import (
 	"tandem/internal/sync/link"
 )
 
+// ctx ends no call: the simulator has no time-outs.
+var ctx = context.Background()
+
 // crash is what a node that dies in the driver's own goroutine panics with.
 type crash struct{ point string }
 
@@ -27,6 +30,7 @@ type node struct {
 	origin int64
 	dir    string
 	clock  int64 // ms added to the true time
+	newer  bool  // it runs a version that knows more
 	lives  int   // how often it was opened; seeds its randomness
 
 	db     *sqlite.DB
@@ -36,7 +40,11 @@ type node struct {
 
 	ought   *state
 	backups []*snapshot
-	died    string // the crash point that has just ended this life; "" while it lives
+	before  *snapshot // a moment ago
+
+	forgetful bool   // nothing told it what it gave out in an earlier life
+	applied   bool   // a page was applied in this step
+	died      string // the crash point that has just ended this life; "" while it lives
 }
 
 func (n *node) peer() *node  { return n.w.nodes[1-n.origin] }
@@ -51,13 +59,14 @@ func (n *node) open() {
 	binary.BigEndian.PutUint64(seed[:], n.w.seed)
 	seed[8], seed[9] = byte(n.origin), byte(n.lives)
 	var err error
-	n.db, err = sqlite.Open(context.Background(), sqlite.Options{
+	n.db, err = sqlite.Open(ctx, sqlite.Options{
 		Path: n.path(), Schema: sqlite.Todos, Rand: rand.NewChaCha8(seed), Volatile: true,
 		Now: func() time.Time { return time.UnixMilli(n.now()) },
 	})
 	n.w.must(err)
-	n.log, err = sync.NewLog(context.Background(), n.db, sync.Options{
-		Node: n.name, Origin: n.origin, Tables: tables(),
+	n.migrate()
+	n.log, err = sync.NewLog(ctx, n.db, sync.Options{
+		Node: n.name, Origin: n.origin, Tables: n.tables(), Fence: n.fence(), Version: n.version(), Crash: n.applying,
 	})
 	n.w.must(err)
 	n.talk()
@@ -68,7 +77,7 @@ func (n *node) talk() {
 	logger := slog.New(slog.NewTextHandler(&n.w.said, nil))
 	hello := func() link.Hello {
 		return link.Hello{
-			Node: n.name, Origin: n.origin, Incarnation: n.log.Incarnation(), Protocol: link.Protocol, Version: "1", Now: n.now(),
+			Node: n.name, Origin: n.origin, Incarnation: n.log.Incarnation(), Protocol: link.Protocol, Version: n.version(), Now: n.now(),
 		}
 	}
 	if n.origin == 0 {
@@ -77,13 +86,30 @@ func (n *node) talk() {
 		return
 	}
 	n.server = link.NewServer(link.ServerOptions{
-		Log: n.log, Name: "local", Hello: hello, Heard: func(link.Hello) {}, Stop: context.Background(), Crash: n.crash, Logger: logger,
+		Log: n.log, Name: "local", Hello: hello, Heard: func(link.Hello) {}, Stop: ctx, Crash: n.crash, Logger: logger,
 	})
+}
+
+func (n *node) version() string {
+	if n.newer {
+		return "2"
+	}
+	return "1"
+}
+
+// applying is the hook within a page's transaction, on the writer's goroutine: what
+// it panics with only undoes the transaction.
+func (n *node) applying(point string) {
+	n.applied = true
+	if n.w.fault(n.w.odds.crash) {
+		n.died, n.applied = point, false
+		panic(crash{point})
+	}
 }
 
 // crash is the hook of all crash points that are reached in the driver's goroutine.
 func (n *node) crash(point string) {
-	if n.w.healing || !n.w.chance(n.w.odds.crash) {
+	if !n.w.fault(n.w.odds.crash) {
 		return
 	}
 	n.died = point
@@ -98,27 +124,32 @@ func (n *node) restart() {
 	n.open()
 }
 
-func (n *node) write(fn func(*sqlite.Tx) error) { n.w.must(n.db.Write(context.Background(), fn)) }
+func (n *node) write(fn func(*sqlite.Tx) error) { n.w.must(n.db.Write(ctx, fn)) }
 
 // all is sqlite.ReadAll of a sound statement.
 func all[T any](n *node, scan func(sqlite.Row) (T, error), query string, args ...any) []T {
-	list, err := sqlite.ReadAll(context.Background(), n.db, scan, query, args...)
+	list, err := sqlite.ReadAll(ctx, n.db, scan, query, args...)
 	n.w.must(err)
 	return list
 }
 
 func value[T any](n *node, query string, args ...any) T {
-	v, _, err := sqlite.ReadOne(context.Background(), n.db, sqlite.Value[T], query, args...)
+	v, _, err := sqlite.ReadOne(ctx, n.db, sqlite.Value[T], query, args...)
 	n.w.must(err)
 	return v
 }
 
 // snapshot is a copy of a node's database and of what it ought to hold.
 type snapshot struct {
-	files   map[string][]byte // by suffix
+	highest map[string][2]int64 // what a backup says of ids
+	files   map[string][]byte   // by suffix
 	ought   *state
 	backups []*snapshot
-	at      int64
+	before  *snapshot // a moment ago
+
+	forgetful bool // nothing told it what it gave out in an earlier life
+	applied   bool // a page was applied in this step
+	at        int64
 }
 
 // copied are the files that make a database; what SQLite shares between processes
@@ -165,7 +196,7 @@ var empty = gosync.OnceValue(func() []byte {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "todos.db")
-	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: path, Schema: sqlite.Todos, Now: time.Now, Rand: rand.NewChaCha8([32]byte{})})
+	db, err := sqlite.Open(ctx, sqlite.Options{Path: path, Schema: sqlite.Todos, Now: time.Now, Rand: rand.NewChaCha8([32]byte{})})
 	if err != nil {
 		panic(err)
 	}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 
 // read returns the row of a history as the node has it.
 func (n *node) read(h *history) (row, bool) {
-	r, ok, err := sqlite.ReadOne(context.Background(), n.db, scanRow, selectRow(h.table)+` WHERE uid = ?`, h.uid[:])
+	r, ok, err := sqlite.ReadOne(ctx, n.db, scanRow, n.selectRow(h.table)+` WHERE uid = ?`, h.uid[:])
 	n.w.must(err)
 	return r, ok
 }
@@ -54,13 +53,19 @@ func update(tx *sqlite.Tx, table string, h sync.Head, set string, args ...any) e
 
 func (w *world) addRow() {
 	n, table, text := w.pick(), oneOf(w, "todos", "todos", "scheduled_messages"), w.word()
+	if n.newer && w.chance(0.3) {
+		table = "labels"
+	}
 	var h sync.Head
-	n.write(func(tx *sqlite.Tx) error {
-		h = n.log.AddTx(tx, table, "ann")
+	n.write(func(tx *sqlite.Tx) (err error) {
+		if h, err = n.log.AddTx(tx, table, "ann"); err != nil {
+			return err
+		}
 		return insert(tx, table, h, text)
 	})
 	r := w.row(table, h.UID)
-	n.wrote(r, row{h, text})
+	n.gave(r, h.Ref)
+	n.wrote(r, row{Head: h, text: text})
 	w.tell("%s adds %s as %s %s: %q", n, r.name, table, h.Ref, text)
 }
 
@@ -78,7 +83,7 @@ func (n *node) edit(h *history, text string, remove bool) {
 	if want := n.ought.rows[h.uid]; !ok || !known || i != want.version {
 		w.fail("%s has %v of %s where it ought to have %v", n, before.version(), h.name, h.versions[want.version])
 	}
-	r := before
+	r, remake := before, w.chance(0.5)
 	n.write(func(tx *sqlite.Tx) error {
 		r = before
 		n.log.EditTx(tx, &r.Head)
@@ -88,6 +93,10 @@ func (n *node) edit(h *history, text string, remove bool) {
 			return update(tx, h.table, r.Head, "")
 		}
 		r.text = text
+		if n.newer && h.table == "todos" && remake {
+			r.priority = "p" + text
+			return update(tx, h.table, r.Head, `, content = ?, priority = ?`, text, r.priority)
+		}
 		return update(tx, h.table, r.Head, `, `+textOf[h.table]+` = ?`, text)
 	})
 	n.wrote(h, r)
@@ -111,7 +120,7 @@ func (w *world) deleteRow() {
 // setSettings writes a row whose key and uid follow from its owner.
 func (w *world) setSettings() {
 	n, owner := w.pick(), oneOf(w, "ann", "bob")
-	uid := sync.KeyedUID("settings", owner)
+	key, uid := settingsOf(owner)
 	if h := w.byUID[uid]; h != nil {
 		if len(h.versions) >= maxVersions {
 			return
@@ -124,11 +133,11 @@ func (w *world) setSettings() {
 	var h sync.Head
 	text := w.word()
 	n.write(func(tx *sqlite.Tx) error {
-		h = n.log.AddAtTx(tx, owner, sync.Ref{Origin: 0, ID: int64(1000 + len(owner) + int(owner[0]))}, uid)
+		h = n.log.AddAtTx(tx, owner, key, uid)
 		return insert(tx, "settings", h, text)
 	})
 	r := w.row("settings", uid)
-	n.wrote(r, row{h, text})
+	n.wrote(r, row{Head: h, text: text})
 	w.tell("%s makes the settings of %s, %s: %q", n, owner, r.name, text)
 }
 

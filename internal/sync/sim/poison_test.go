@@ -28,7 +28,7 @@ func (w *world) poison() {
 	text := w.word()
 	switch kind {
 	case "no UTF-8":
-		n.spoil(h, kind, text+"\xff", `, content = CAST(? AS TEXT)`)
+		n.spoil(h, kind, text+"\xff", `, content = ?`)
 	case "NUL":
 		n.spoil(h, kind, text+"\x00b", `, content = ?`)
 	case "too large":
@@ -41,9 +41,9 @@ func (n *node) spoil(h *history, kind, text, set string) {
 	r, _ := n.read(h)
 	before := r.version()
 	n.write(func(tx *sqlite.Tx) error {
-		r, _, _ = sqlite.One(tx, scanRow, selectRow(h.table)+` WHERE uid = ?`, h.uid[:])
+		r, _, _ = sqlite.One(tx, scanRow, n.selectRow(h.table)+` WHERE uid = ?`, h.uid[:])
 		n.log.EditTx(tx, &r.Head)
-		return update(tx, h.table, r.Head, set, []byte(text)[:len(text):len(text)])
+		return update(tx, h.table, r.Head, set, text)
 	})
 	r.text = text
 	v := r.version()

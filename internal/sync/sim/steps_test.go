@@ -6,6 +6,7 @@ import "fmt"
 // kinds of trouble, so that each is met by itself and in company.
 type odds struct {
 	lose, mute, twice, cut, refuse, crash float64
+	moment                                float64 // how often a moment is remembered to which a node may fall back
 	steps                                 []weighted
 	total                                 float64
 }
@@ -27,6 +28,13 @@ var steps = []struct {
 	{"add", 8, 1, (*world).addRow},
 	{"edit", 10, 1, (*world).editRow},
 	{"delete", 4, 0.7, (*world).deleteRow},
+	{"many", 1, 0.1, (*world).addMany},
+	{"delete many", 1, 0.15, (*world).deleteMany},
+	{"bring back", 2, 0.4, (*world).bringBack},
+	{"poison", 1, 0.2, (*world).poison},
+	{"retry", 1, 0.5, (*world).retryNow},
+	{"upkeep", 1, 0.2, (*world).upkeep},
+	{"ask", 2, 0.4, (*world).ask},
 	{"fact", 2, 0.5, (*world).tellFact},
 	{"settings", 2, 0.4, (*world).setSettings},
 	{"fetch", 8, 1, (*world).fetch},
@@ -39,6 +47,7 @@ var steps = []struct {
 	{"again", 3, 0.5, (*world).deliverAgain},
 	{"backup", 2, 0.5, (*world).backUp},
 	{"restore", 2, 0.5, (*world).restore},
+	{"tail", 1, 1, (*world).loseTail},
 	{"wipe", 0.5, 0.15, (*world).wipe},
 	{"tokens", 1, 0.15, (*world).loseTokens},
 }
@@ -50,7 +59,11 @@ func (w *world) drawOdds() odds {
 		}
 		return w.rand.Float64() * 0.3
 	}
-	o := odds{lose: p(), mute: p(), twice: p(), cut: p(), refuse: p(), crash: p()}
+	moment := 0.0
+	if w.chance(0.25) {
+		moment = 0.2
+	}
+	o := odds{moment: moment, lose: p(), mute: p(), twice: p(), cut: p(), refuse: p(), crash: p()}
 	for _, s := range steps {
 		if !w.chance(s.share) {
 			continue
@@ -64,6 +77,10 @@ func (w *world) drawOdds() odds {
 // step takes one step, buries who died in it, and lets a little time pass.
 func (w *world) step() {
 	w.now += int64(w.rand.IntN(40))
+	if w.chance(w.odds.moment) {
+		n := w.pick()
+		n.before = n.snapshot()
+	}
 	at := w.rand.Float64() * w.odds.total
 	for _, s := range w.odds.steps {
 		if at -= s.weight; at < 0 {
@@ -115,8 +132,11 @@ func (w *world) compare() {
 // differs says where a file is not as the model has it.
 func (n *node) differs() string {
 	found := 0
-	for _, t := range tables() {
-		for _, r := range all(n, scanRow, selectRow(t.Name)) {
+	for _, t := range n.tables() {
+		for _, r := range all(n, scanRow, n.selectRow(t.Name)) {
+			if r.alias != nil {
+				continue
+			}
 			h := n.w.byUID[r.UID]
 			if h == nil {
 				return fmt.Sprintf("holds a row that nobody made: %s %s", t.Name, r.Ref)
@@ -128,6 +148,8 @@ func (n *node) differs() string {
 				return fmt.Sprintf("holds %s, %v, which it never met", h.name, r.version())
 			case !known:
 				return fmt.Sprintf("holds a version of %s that nobody wrote: %v", h.name, r.version())
+			case h.versions[i].priority != r.version().priority:
+				return fmt.Sprintf("has lost the priority %q of %s, %v", h.versions[i].priority, h.name, r.version())
 			case i != want.version:
 				return fmt.Sprintf("holds %v of %s instead of %v", r.version(), h.name, h.versions[want.version])
 			}

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"context"
 
 	"tandem/internal/fault"
 )
@@ -13,16 +12,14 @@ func (w *world) fetch() { w.fetchPage() }
 func (w *world) fetchPage() (moved int, err error) {
 	local := w.nodes[0]
 	w.tell("%s fetches", local)
-	w.line.last = nil
+	w.line.last, local.applied = nil, false
 	defer func() {
-		p := w.line.last
-		if p == nil || local.died != "" && local.died != "sync.stored" || local.died == "" && err != nil {
-			return
+		if p := w.line.last; p != nil && local.applied {
+			local.meets(*p)
+			moved = len(p.entries)
 		}
-		local.meets(*p)
-		moved = len(p.entries)
 	}()
-	err = local.client.FetchPage(context.Background(), 0)
+	err = local.client.FetchPage(ctx, 0)
 	w.note(err)
 	return 0, err
 }
@@ -33,7 +30,7 @@ func (w *world) offer() { w.offerAll() }
 func (w *world) offerAll() (int, error) {
 	before := w.count.moved
 	w.tell("%s offers", w.nodes[0])
-	err := w.nodes[0].client.Offer(context.Background())
+	err := w.nodes[0].client.Offer(ctx)
 	w.note(err)
 	return w.count.moved - before, err
 }
@@ -64,7 +61,7 @@ func (w *world) round() { _, _ = w.rounds() }
 
 func (w *world) greet() {
 	w.tell("%s greets", w.nodes[0])
-	w.note(w.nodes[0].client.Greet(context.Background()))
+	w.note(w.nodes[0].client.Greet(ctx))
 }
 
 // deliverAgain has a call of an earlier moment arrive at the cloud once more, or

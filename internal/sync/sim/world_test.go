@@ -30,6 +30,9 @@ type world struct {
 	byUID   map[sync.UID]*history
 	ties    map[[3]any]int
 	words   int
+	keys    map[given]*history // each key that was ever given out
+	reused  int                // keys that were given out twice
+	mass    int                // deletes of very many rows
 	healing bool
 	best    map[*history]int // from when it healed
 	count   counts
@@ -39,26 +42,29 @@ type world struct {
 
 // counts are for the invariants that bound something.
 type counts struct {
-	written    int // versions and facts, by people
-	useful     int // entries sent in calls that went well, full passes apart
-	moved      int // all entries sent
-	resets     int
-	disasters  int // restores, wipes, lost token tables
-	crashes    int
-	conflicts  int
-	duplicates int
+	written   int // versions and facts, by people
+	useful    int // entries sent in calls that went well, full passes apart
+	moved     int // all entries sent
+	resets    int
+	disasters int // restores, wipes, lost token tables
+	crashes   int
+	forgot    bool // a node has let young facts go
 }
 
 // newWorld makes both nodes in dir, empty and paired.
 func newWorld(seed uint64, dir string, strict bool) *world {
 	w := &world{
 		seed: seed, rand: rand.New(rand.NewPCG(seed, 20260329)), strict: strict, now: 1_800_000_000_000,
-		byUID: map[sync.UID]*history{}, ties: map[[3]any]int{},
+		byUID: map[sync.UID]*history{}, ties: map[[3]any]int{}, keys: map[given]*history{},
 	}
 	w.odds = w.drawOdds()
 	w.line = &line{w: w, counted: map[string]bool{}}
+	newer := -1
+	if w.chance(0.2) {
+		newer = w.rand.IntN(2)
+	}
 	for i, name := range []string{"local", "cloud"} {
-		n := &node{w: w, name: name, origin: int64(i), dir: filepath.Join(dir, name), ought: newState()}
+		n := &node{w: w, name: name, origin: int64(i), newer: i == newer, dir: filepath.Join(dir, name), ought: newState()}
 		w.nodes[i] = n
 		w.must(os.MkdirAll(n.dir, 0o700))
 		n.put(nil)

@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"tandem/internal/sqlite"
+	"tandem/internal/sync"
+)
+
+// ask makes a row under a request's key, which may be made at both nodes and more
+// than once.
+func (w *world) ask() {
+	n, key, text := w.pick(), oneOf(w, "k1", "k2", "k3"), w.word()
+	var h sync.Head
+	var made *sync.Ref
+	n.write(func(tx *sqlite.Tx) (err error) {
+		if h, made, err = n.log.AddAskedTx(tx, "todos", "ann", sync.Asked{Route: "POST /v1/todos", Key: key}); err != nil || made != nil {
+			return err
+		}
+		return insert(tx, "todos", h, text)
+	})
+	if made != nil {
+		found := all(n, scanRow, n.selectRow("todos")+` WHERE origin = ? AND id = ?`, made.Origin, made.ID)
+		if len(found) != 1 {
+			w.fail("%s answers with %s, which is not there", n, *made)
+		}
+		r := w.byUID[found[0].UID]
+		w.tell("%s is asked under %s again, and answers with %s, %s", n, key, r.name, *made)
+		return
+	}
+	r := w.row("todos", h.UID)
+	n.gave(r, h.Ref)
+	n.wrote(r, row{Head: h, text: text})
+	w.tell("%s is asked under %s and makes %s as todos %s: %q", n, key, r.name, h.Ref, text)
+}
+
+// given is a key that a node gave out.
+type given struct {
+	table string
+	ref   sync.Ref
+}
+
+// gave notes which row a key was given to. A key is given out once, but by a node
+// that nothing tells what it gave out in an earlier life.
+func (n *node) gave(h *history, ref sync.Ref) {
+	key := given{h.table, ref}
+	before := n.w.keys[key]
+	if before != nil && before != h {
+		if !n.forgetful {
+			n.w.fail("%s gives out %s %s, which is the key of %s, to %s", n, h.table, ref, before.name, h.name)
+		}
+		n.w.reused++
+	}
+	n.w.keys[key] = h
+}
