@@ -73,7 +73,7 @@ type newMessageInput struct {
 func (a *api) addMessage(ctx context.Context, in *newMessageInput) (*createdOutput[messageBody], error) {
 	b := in.Body
 	n := scheduler.Draft{Content: b.Content, TriggerAt: b.TriggerAt, CronExpr: b.CronExpr, RRule: b.RRule, Zone: b.Zone,
-		Disabled: b.Enabled != nil && !*b.Enabled}
+		Disabled: b.Enabled != nil && !*b.Enabled, Asked: asked(ctx, in.Keyed)}
 	return once(ctx, a, in.Keyed, in.Body, func(tx *sqlite.Tx) (made[messageBody], error) {
 		m, warnings, err := a.Scheduler.AddTx(tx, caller(ctx).UserID, n)
 		if err != nil {

@@ -185,6 +185,15 @@ func once[T any](ctx context.Context, a *api, k Keyed, body any, do func(*sqlite
 	return out, nil
 }
 
+// asked names the request that makes a row, so that the other node, where it may be
+// sent again, makes the same row of it.
+func asked(ctx context.Context, k Keyed) sync.Asked {
+	if k.Key == "" {
+		return sync.Asked{}
+	}
+	return sync.Asked{Route: caller(ctx).route, Key: k.Key}
+}
+
 // keyed is what the key of a request is unique within. The body as it was
 // understood, so that the order of its fields is no difference, is kept only as a
 // keyed hash: it may hold what is nobody's business.

@@ -51,7 +51,7 @@ type newTodoInput struct {
 
 func (a *api) addTodo(ctx context.Context, in *newTodoInput) (*createdOutput[todoBody], error) {
 	b := in.Body
-	n := todos.New{Content: b.Content, DueAt: b.DueAt, DueOn: b.DueOn, Zone: b.Zone, Done: b.Done, Notes: b.Notes}
+	n := todos.New{Content: b.Content, DueAt: b.DueAt, DueOn: b.DueOn, Zone: b.Zone, Done: b.Done, Notes: b.Notes, Asked: asked(ctx, in.Keyed)}
 	return once(ctx, a, in.Keyed, in.Body, func(tx *sqlite.Tx) (made[todoBody], error) {
 		t, warnings, err := a.Todos.AddTx(tx, caller(ctx).UserID, n)
 		body := showTodo(t)

@@ -34,7 +34,8 @@ type Draft struct {
 	CronExpr  string
 	RRule     string
 	Zone      string
-	Disabled  bool // kept for later: it does not ring until it is enabled
+	Disabled  bool       // kept for later: it does not ring until it is enabled
+	Asked     sync.Asked // by which request, where it has a key
 }
 
 // Change is what to alter; nil leaves a field as it is, and an empty text takes it

@@ -22,8 +22,16 @@ func NewStore(db *sqlite.DB, log *sync.Log, table *Table) *Store { return &Store
 
 // AddTx makes a message. Its faults are Invalid: scheduled_message_invalid,
 // trigger_at_past, and those of package when. The warnings tell what its maker may
-// not expect.
+// not expect. What the same request has made at the other node is answered instead,
+// also when its time has passed by now.
 func (s *Store) AddTx(tx *sqlite.Tx, owner string, d Draft) (Message, []when.Warning, error) {
+	if ref, made, err := s.log.MadeTx(tx, "scheduled_messages", owner, d.Asked); err != nil || made {
+		var m Message
+		if err == nil {
+			m, _, err = s.oneTx(tx, owner, ref)
+		}
+		return m, nil, err
+	}
 	m := Message{Head: sync.Head{Owner: owner}, Action: Notify, zoneMode: fixed}
 	if err := s.table.homes(tx).fill(&m); err != nil {
 		return m, nil, err
@@ -33,7 +41,7 @@ func (s *Store) AddTx(tx *sqlite.Tx, owner string, d Draft) (Message, []when.War
 		return m, nil, err
 	}
 	m.EffectiveFrom = nil // that is when it was made
-	if m.Head, err = s.log.AddTx(tx, "scheduled_messages", owner); err != nil {
+	if m.Head, err = s.log.AddAskedTx(tx, "scheduled_messages", owner, d.Asked); err != nil {
 		return m, nil, err
 	}
 	_, err = tx.Exec(`

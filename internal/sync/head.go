@@ -186,26 +186,31 @@ type Asked struct{ Route, Key string }
 // keys of requests are kept.
 const askedFor = 7 * 24 * time.Hour
 
-// AddAskedTx is AddTx for a row that a request under a key asks for. Made is the
-// row that it made before, here or at the other node; it may be deleted by now.
-func (l *Log) AddAskedTx(tx *sqlite.Tx, table, owner string, by Asked) (h Head, made *Ref, err error) {
+func (a Asked) uid(table, owner string) UID { return KeyedUID("asked", table, owner, a.Route, a.Key) }
+
+// MadeTx is the row that a request made before, here or at the other node; it may be
+// deleted by now.
+func (l *Log) MadeTx(tx *sqlite.Tx, table, owner string, by Asked) (Ref, bool, error) {
 	if by == (Asked{}) {
-		h, err = l.AddTx(tx, table, owner)
-		return h, nil, err
+		return Ref{}, false, nil
 	}
-	uid := KeyedUID("asked", table, owner, by.Route, by.Key)
-	old, found, err := sqlite.One(tx, func(r sqlite.Row) (h Head, err error) { return h, r.Scan(h.Dest()...) },
-		`SELECT `+HeadColumns+` FROM `+table+` WHERE uid = ?`, uid[:])
-	switch {
-	case err != nil:
-		return h, nil, err
-	case found && old.Owner == owner && old.CreatedAt > tx.Millis()-askedFor.Milliseconds():
-		return h, &old.Ref, nil
-	case found: // the key is used for something else by now
+	uid := by.uid(table, owner)
+	row, found, err := sqlite.One(tx, scanKeyed, `SELECT origin, id, uid FROM `+table+` WHERE uid = ? AND owner = ? AND created_at > ?`,
+		uid[:], owner, tx.Millis()-askedFor.Milliseconds())
+	return row.Ref, found, err
+}
+
+// AddAskedTx is AddTx for a row that a request asks for and has not made.
+func (l *Log) AddAskedTx(tx *sqlite.Tx, table, owner string, by Asked) (Head, error) {
+	uid := by.uid(table, owner)
+	_, used, err := sqlite.One(tx, sqlite.Value[int], `SELECT 1 FROM `+table+` WHERE uid = ?`, uid[:])
+	if err != nil {
+		return Head{}, err
+	}
+	if used || by == (Asked{}) { // used: long ago, for something else
 		uid = newUID(tx)
 	}
-	h, err = l.addTx(tx, table, owner, uid)
-	return h, nil, err
+	return l.addTx(tx, table, owner, uid)
 }
 
 // AddAtTx is AddTx for a row whose key and uid follow from what it is about, so

@@ -25,9 +25,16 @@ func NewStore(db *sqlite.DB, log *sync.Log, zone func(tx *sqlite.Tx, owner strin
 }
 
 // AddTx makes a todo. A time that fell into a gap or a fold of the clock is taken
-// and warned of.
+// and warned of. What the same request has made at the other node is answered
+// instead.
 func (s *Store) AddTx(tx *sqlite.Tx, owner string, n New) (Todo, []when.Warning, error) {
 	var t Todo
+	if ref, made, err := s.log.MadeTx(tx, "todos", owner, n.Asked); err != nil || made {
+		if err == nil {
+			t, _, err = s.anyTx(tx, owner, ref)
+		}
+		return t, nil, err
+	}
 	zone, err := s.zone(tx, owner)
 	if err != nil {
 		return t, nil, err
@@ -37,7 +44,7 @@ func (s *Store) AddTx(tx *sqlite.Tx, owner string, n New) (Todo, []when.Warning,
 	if err != nil {
 		return t, nil, err
 	}
-	if t.Head, err = s.log.AddTx(tx, "todos", owner); err != nil {
+	if t.Head, err = s.log.AddAskedTx(tx, "todos", owner, n.Asked); err != nil {
 		return t, nil, err
 	}
 	_, err = tx.Exec(`
@@ -68,8 +75,7 @@ func (s *Store) EditTx(tx *sqlite.Tx, owner string, ref sync.Ref, c Change) (Tod
 // DeleteTx deletes a todo. One that is gone already stays gone, without an error;
 // one that never was is ErrNotFound.
 func (s *Store) DeleteTx(tx *sqlite.Tx, owner string, ref sync.Ref) error {
-	t, found, err := sqlite.One(tx, scan, `
-		SELECT `+columns+` FROM todos WHERE origin = ? AND id = ? AND owner = ?`, ref.Origin, ref.ID, owner)
+	t, found, err := s.anyTx(tx, owner, ref)
 	switch {
 	case err != nil:
 		return err
@@ -81,6 +87,11 @@ func (s *Store) DeleteTx(tx *sqlite.Tx, owner string, ref sync.Ref) error {
 	now := tx.Millis()
 	t.DeletedAt = &now
 	return s.saveTx(tx, &t)
+}
+
+// anyTx returns a todo of the owner, also one that was deleted.
+func (s *Store) anyTx(tx *sqlite.Tx, owner string, ref sync.Ref) (Todo, bool, error) {
+	return sqlite.One(tx, scan, `SELECT `+columns+` FROM todos WHERE origin = ? AND id = ? AND owner = ?`, ref.Origin, ref.ID, owner)
 }
 
 func (s *Store) saveTx(tx *sqlite.Tx, t *Todo) error {

@@ -45,6 +45,7 @@ type New struct {
 	Zone    string
 	Done    bool
 	Notes   string
+	Asked   sync.Asked // by which request, where it has a key
 }
 
 // Change is what to alter; nil leaves a field as it is, and an empty due or zone
