@@ -19,6 +19,7 @@ type fence struct {
 	Origin      int64            `json:"origin"`
 	Incarnation string           `json:"incarnation"`
 	Reserved    map[string]int64 `json:"reserved"` // table to the largest id that may have been given out
+	Floor       map[string]int64 `json:"floor"`    // table to an id above which the next one is, whatever the file has
 	Served      int64            `json:"served"`   // a seq that the peer may have read
 }
 
@@ -113,12 +114,26 @@ func (g *guard) reserve(table string, id int64) error {
 		return nil
 	}
 	next := g.fence
-	next.Reserved = maps.Clone(g.fence.Reserved)
-	if next.Reserved == nil {
-		next.Reserved = map[string]int64{}
-	}
-	next.Reserved[table] = id + idBlock - 1
+	next.Reserved = with(next.Reserved, table, id+idBlock-1)
 	return g.replace(next)
+}
+
+// raise keeps id as one above which the next one of table is.
+func (g *guard) raise(table string, id int64) error {
+	if id <= g.fence.Floor[table] {
+		return nil
+	}
+	next := g.fence
+	next.Floor = with(next.Floor, table, id)
+	return g.replace(next)
+}
+
+// with returns a copy of ids with one of them raised.
+func with(ids map[string]int64, table string, id int64) map[string]int64 {
+	next := map[string]int64{}
+	maps.Copy(next, ids)
+	next[table] = max(next[table], id)
+	return next
 }
 
 // served notes, at most once a second, that the peer may have read up to seq. What
@@ -155,10 +170,7 @@ func ForceRestored(path string, highest map[string]int64) error {
 	}
 	f.Incarnation = ""
 	for table, id := range highest {
-		if f.Reserved == nil {
-			f.Reserved = map[string]int64{}
-		}
-		f.Reserved[table] = max(f.Reserved[table], id)
+		f.Reserved = with(f.Reserved, table, id)
 	}
 	return f.save(path)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"maps"
 
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
@@ -89,14 +88,11 @@ func (l *Log) renewal(s state, known bool) string {
 func (l *Log) renewTx(tx *sqlite.Tx) error {
 	next := fence{
 		Node: l.node, Origin: l.origin, Incarnation: hex.EncodeToString(tx.Random(8)), Served: l.last.seq,
-		Reserved: maps.Clone(l.guard.fence.Reserved),
-	}
-	if next.Reserved == nil {
-		next.Reserved = map[string]int64{}
+		Reserved: l.guard.fence.Reserved, Floor: l.guard.fence.Floor,
 	}
 	for table, id := range l.last.ids {
 		l.last.ids[table] = max(id, next.Reserved[table])
-		next.Reserved[table] = l.last.ids[table]
+		next.Floor = with(next.Floor, table, l.last.ids[table])
 	}
 	if err := l.guard.replace(next); err != nil {
 		return err

@@ -27,7 +27,7 @@ func (l *Log) countTx(tx *sqlite.Tx) (numbers, error) {
 		if err != nil {
 			return last, err
 		}
-		last.ids[t.Name] = id
+		last.ids[t.Name] = max(id, l.guard.fence.Floor[t.Name])
 	}
 	for _, table := range append(tableNames(l.order), FactsTable, "sync_tokens") {
 		seq, _, err := sqlite.One(tx, sqlite.Value[int64], `SELECT coalesce(max(seq), 0) FROM `+table)
@@ -71,6 +71,12 @@ func (l *Log) reserve(table string, id int64) error {
 	return l.guard.reserve(table, id)
 }
 
+func (l *Log) floor(table string, id int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.guard.raise(table, id)
+}
+
 // Highest is the largest id of each origin in each table that counts its ids. The
 // peer gives out none that is not above.
 func (l *Log) Highest(ctx context.Context) (map[string][2]int64, error) {
@@ -99,9 +105,14 @@ func (l *Log) Highest(ctx context.Context) (map[string][2]int64, error) {
 func (l *Log) Raise(ctx context.Context, peer map[string][2]int64) error {
 	return l.db.Write(ctx, func(*sqlite.Tx) error {
 		for table, id := range l.last.ids {
-			if theirs := peer[table][l.origin]; theirs > id && theirs < maxID-forgotten {
-				l.last.ids[table] = theirs
+			theirs := peer[table][l.origin]
+			if theirs <= id || theirs > maxID-forgotten {
+				continue
 			}
+			if err := l.floor(table, theirs); err != nil {
+				return err
+			}
+			l.last.ids[table] = theirs
 		}
 		return nil
 	})

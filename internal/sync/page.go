@@ -74,10 +74,10 @@ func (l *Log) page(ctx context.Context, cursor string, limit int) (Page, error) 
 		return seq, err
 	})
 	p.At = from
-	if err != nil || p.Reset == notIssued || len(entries) == 0 {
-		if p.Reset != "" {
-			p.Cursor = "" // the start of a log that has nothing yet
-		}
+	if p.Reset != "" {
+		p.Cursor = "" // the start, until there is something to be sent
+	}
+	if err != nil || p.Reset == notIssued {
 		return p, err
 	}
 	var bad []*Quarantined
