@@ -27,6 +27,7 @@ var may = map[string][]string{
 	"internal/sqlite/sqlitetest": {"internal/sqlite"},
 	"internal/lease":             {"internal/sqlite"},
 	"internal/sync":              {"internal/fault", "internal/sqlite"},
+	"internal/sync/letters":      {"internal/fault", "internal/sqlite"},
 	"internal/sync/link":         {"internal/fault", "internal/loop", "internal/sqlite", "internal/sync"},
 	"internal/sync/sim":          {}, // tests alone
 	"internal/sync/sim/mutants":  {},

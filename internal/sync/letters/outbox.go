@@ -1,0 +1,213 @@
+package letters
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"tandem/internal/sqlite"
+)
+
+const (
+	// PageBytes is where the letters of one call end however few they are.
+	PageBytes = 1 << 20
+	// kept is how long a letter stays after its ack, and a parked one after that.
+	kept = 30 * 24 * time.Hour
+)
+
+// Options say what a node does with the letters of the other.
+type Options struct {
+	// Handle does what a letter is for, in the transaction that notes its key. What
+	// it returns decides whether the letter is parked: see Box.Receive. Nil knows no kind.
+	Handle func(tx *sqlite.Tx, l Letter) error
+
+	OnChange func() // called after each commit that leaves a letter to be read; nil: nobody waits
+}
+
+// Box is the letters of one file: those that this node sends, and those that it has
+// taken from the other. Its methods may be called from many goroutines.
+type Box struct {
+	db *sqlite.DB
+	Options
+	reopened atomic.Bool // what the version before did not know has been tried
+}
+
+// NewBox returns the letters of a todos file.
+func NewBox(db *sqlite.DB, o Options) *Box {
+	if o.Handle == nil {
+		o.Handle = func(*sqlite.Tx, Letter) error { return ErrUnknownKind }
+	}
+	if o.OnChange == nil {
+		o.OnChange = func() {}
+	}
+	return &Box{db: db, Options: o}
+}
+
+// SendTx has a letter wait for the other node. A second one of the same key is the
+// same letter, and is not sent.
+func (b *Box) SendTx(tx *sqlite.Tx, l Letter) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	n, err := tx.Exec(`
+		INSERT INTO letters_sent (key, owner, kind, body) VALUES (?, ?, ?, ?)
+		ON CONFLICT (key) DO NOTHING`, l.Key, l.Owner, l.Kind, string(l.Body))
+	if n > 0 {
+		tx.AfterCommit(b.OnChange)
+	}
+	return err
+}
+
+// Waiting reports whether Oldest has something to offer.
+func (b *Box) Waiting(ctx context.Context) (bool, error) {
+	_, found, err := sqlite.ReadOne(ctx, b.db, sqlite.Value[int64], `SELECT n FROM letters_sent WHERE acked_at IS NULL LIMIT 1`)
+	return found, err
+}
+
+// Oldest returns the letters that were not acked, oldest first: at most limit, and
+// fewer where they are large. Where there are more, each owner has his turn, since an
+// owner whose letters the reader cannot take yet would else fill every call. One that
+// cannot be sent is parked.
+func (b *Box) Oldest(ctx context.Context, limit int) ([]Letter, error) {
+	var letters []Letter
+	var bad []int64
+	_, err := sqlite.Read(ctx, b.db, func(tx *sqlite.Tx) (struct{}, error) {
+		places, err := nextTx(tx, limit)
+		for _, n := range places {
+			l, _, err := sqlite.One(tx, scanLetter, selectSent, n)
+			switch {
+			case err != nil:
+				return struct{}{}, err
+			case l.check() != nil:
+				bad = append(bad, n)
+			default:
+				letters = append(letters, l)
+			}
+		}
+		return struct{}{}, err
+	})
+	if err != nil || len(bad) == 0 {
+		return letters, err
+	}
+	return letters, b.db.Write(ctx, func(tx *sqlite.Tx) error {
+		for _, n := range bad {
+			if err := parkSentTx(tx, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+const selectSent = `SELECT key, owner, kind, body FROM letters_sent WHERE n = ?`
+
+func scanLetter(r sqlite.Row) (l Letter, err error) {
+	var body []byte
+	err = r.Scan(&l.Key, &l.Owner, &l.Kind, &body)
+	l.Body = body
+	return l, err
+}
+
+// nextTx returns which letters go into a call, in their order: of each owner the
+// oldest, then of each the next.
+func nextTx(tx *sqlite.Tx, limit int) ([]int64, error) {
+	type waiting struct{ n, size int64 }
+	list, err := sqlite.All(tx, func(r sqlite.Row) (w waiting, err error) { return w, r.Scan(&w.n, &w.size) }, `
+		SELECT n, octet_length(body)
+		FROM (
+			SELECT n, row_number() OVER (PARTITION BY owner ORDER BY n) AS turn
+			FROM letters_sent
+			WHERE acked_at IS NULL
+			ORDER BY turn, n
+			LIMIT ?) JOIN letters_sent USING (n)
+		ORDER BY turn, n`, limit)
+	var places []int64
+	var size int64
+	for i, w := range list {
+		if size += w.size; i > 0 && size > PageBytes {
+			break
+		}
+		places = append(places, w.n)
+	}
+	slices.SortFunc(places, cmp.Compare)
+	return places, err
+}
+
+// parkSentTx parks a letter of this node that cannot be sent: it was written by
+// something else than SendTx.
+func parkSentTx(tx *sqlite.Tx, n int64) error {
+	l, found, err := sqlite.One(tx, scanLetter, selectSent, n)
+	if err != nil || !found {
+		return err
+	}
+	if err := parkTx(tx, l, l.check()); err != nil {
+		return err
+	}
+	_, err = tx.Exec(`DELETE FROM letters_sent WHERE n = ?`, n)
+	return err
+}
+
+// Acked has the letters of these keys wait no more. Reader is the incarnation of the
+// node that acked them: what one life of it has taken, the next may have lost, so
+// acks of another life than OfferAgain last told of are void.
+func (b *Box) Acked(ctx context.Context, reader string, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	return b.db.Write(ctx, func(tx *sqlite.Tx) error {
+		known, _, err := sqlite.One(tx, sqlite.Value[string], selectReader)
+		if err != nil || known != reader {
+			return err
+		}
+		for _, key := range keys {
+			if _, err := tx.Exec(`UPDATE letters_sent SET acked_at = ? WHERE key = ? AND acked_at IS NULL`, tx.Millis(), key); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+const selectReader = `SELECT incarnation FROM letters_reader`
+
+// OfferAgain has the reader be offered all that is still here, if its incarnation is
+// not the one known: its file may have been put back to before it took them. It is
+// for each greeting, and writes nothing where the incarnation is the same.
+func (b *Box) OfferAgain(ctx context.Context, reader string) error {
+	known, _, err := sqlite.ReadOne(ctx, b.db, sqlite.Value[string], selectReader)
+	if err != nil || known == reader {
+		return err
+	}
+	return b.db.Write(ctx, func(tx *sqlite.Tx) error {
+		if _, err := tx.Exec(`
+			INSERT INTO letters_reader (one, incarnation) VALUES (1, ?)
+			ON CONFLICT (one) DO UPDATE SET incarnation = excluded.incarnation`, reader); err != nil {
+			return err
+		}
+		n, err := tx.Exec(`UPDATE letters_sent SET acked_at = NULL WHERE acked_at IS NOT NULL`)
+		if n > 0 {
+			tx.AfterCommit(b.OnChange)
+		}
+		return err
+	})
+}
+
+// PurgeTx forgets letters 30 days after their ack, and parked ones after 30 days, a
+// bounded number at a time, and reports whether there may be more. That a letter was
+// taken is never forgotten, and one that waits stays, however old it is.
+func PurgeTx(tx *sqlite.Tx) (bool, error) {
+	const some = 200
+	before := tx.Now.Add(-kept).UnixMilli()
+	acked, err := tx.Exec(`
+		DELETE FROM letters_sent WHERE n IN (
+			SELECT n FROM letters_sent WHERE acked_at <= ? ORDER BY acked_at LIMIT ?)`, before, some)
+	if err != nil {
+		return false, err
+	}
+	parked, err := tx.Exec(`
+		DELETE FROM letters_parked WHERE n IN (
+			SELECT n FROM letters_parked WHERE parked_at <= ? ORDER BY parked_at LIMIT ?)`, before, some)
+	return acked == some || parked == some, err
+}
