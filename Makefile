@@ -9,7 +9,7 @@ build: ## the binary, as tandem
 
 test: check ## everything that must hold before a change lands
 	$(GO) test -timeout 12m ./...
-	cd bench && $(GO) vet . && $(GO) test -timeout 5m .
+	cd bench && $(GO) vet ./... && $(GO) test -timeout 5m ./...
 
 check: ## format, vet, staticcheck
 	@command -v $(GO) >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or from go.dev"; exit 1; }
@@ -18,7 +18,7 @@ check: ## format, vet, staticcheck
 	$(GO) vet -tags crashpoints ./cmd/node
 	$(GO) tool staticcheck ./...
 
-bench: ## beside PocketBase, in one run; wants wrk
+bench: ## beside PocketBase and PouchDB, in one run; wants wrk, and node with npm
 	@command -v wrk >/dev/null || { echo "wrk is missing: install the package wrk (Debian: apt-get install wrk)"; exit 1; }
 	cd bench && $(GO) run .
 

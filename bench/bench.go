@@ -13,47 +13,81 @@ import (
 // rows that are there before anything is read.
 const seeded = 500
 
-// bench measures contenders in turn, one server at a time.
+// bench measures contenders in turn, as good as alone on the machine.
 type bench struct {
 	seconds    int
 	root       string // folders of the servers, removed at the end
-	contenders []contender
+	contenders map[string]contender
+	pouch      *pouch         // nil: not measured
+	stocks     map[int]string // folders of pairs whose cloud has so many todos
+	away       string         // folder of a pair whose home has them and whose cloud has none
 	figures    *figures
 	progress   io.Writer
 }
 
-// part is one of the works that -only picks from.
+// part is one of the works that -only picks from, with a side for each who does it.
 type part struct {
-	name    string
-	works   []work
-	measure func(*bench, context.Context, contender) error
+	name  string
+	works []work
+	sides []side
+}
+
+// side is how one contender is measured.
+type side struct {
+	who     string
+	measure func(*bench, context.Context) error
 }
 
 var parts = []part{
-	{"creates", []work{create16}, creating(create16, 16)},
-	{"creates", []work{create64}, creating(create64, 64)},
-	{"list", []work{listPlain, listCounted}, (*bench).lists},
-	{"view", []work{viewOne}, (*bench).views},
-	{"start", []work{startEmpty, startAgain}, (*bench).starts},
-	{"memory", []work{idle, loaded}, (*bench).memory},
+	{"creates", []work{create16}, each(creating(create16, 16))},
+	{"creates", []work{create64}, each(creating(create64, 64))},
+	{"list", []work{listPlain, listCounted}, each((*bench).lists)},
+	{"view", []work{viewOne}, each((*bench).views)},
+	{"start", []work{startEmpty, startAgain}, each((*bench).starts)},
+	{"memory", []work{idle, loaded}, each((*bench).memory)},
+	{"sync", []work{firstFetch}, []side{{ours, (*bench).firstFetch}, {pouchName, (*bench).pouchPull}}},
+	{"sync", []work{firstOffer}, []side{{ours, (*bench).firstOffer}}},
+	{"sync", []work{growth}, []side{{ours, (*bench).growth}}},
+	{"far", []work{farAway, farCut}, []side{{ours, (*bench).farAway}}},
+	{"live", []work{liveAlone, liveAmong}, []side{{ours, (*bench).liveDown}, {pouchName, (*bench).pouchLive}}},
+	{"live", []work{liveUpAlone, liveUpAmong}, []side{{ours, (*bench).liveUp}}},
+	{"log", []work{logSize}, []side{{ours, (*bench).logSize}}},
+}
+
+// each has the two servers measured alike.
+func each(measure func(*bench, context.Context, contender) error) []side {
+	var both []side
+	for _, who := range []string{ours, pocketbaseName} {
+		both = append(both, side{who, func(b *bench, ctx context.Context) error { return measure(b, ctx, b.contenders[who]) }})
+	}
+	return both
+}
+
+// takesPart is whether a contender was built.
+func (b *bench) takesPart(who string) bool {
+	_, built := b.contenders[who]
+	return built || who == pouchName && b.pouch != nil
 }
 
 // round measures each part for each contender, one after the other. What goes
 // wrong is kept for the report, and the next part is tried.
 func (b *bench) round(ctx context.Context, parts []part) error {
 	for _, p := range parts {
-		for _, c := range b.contenders {
-			fmt.Fprintf(b.progress, "  %s: %s\n", p.name, c.name)
-			err := p.measure(b, ctx, c)
+		for _, s := range p.sides {
+			if !b.takesPart(s.who) {
+				continue
+			}
+			fmt.Fprintf(b.progress, "  %s: %s\n", p.name, s.who)
+			err := s.measure(b, ctx)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			if err == nil {
 				continue
 			}
-			fmt.Fprintf(b.progress, "  %s: %s: %v\n", p.name, c.name, err)
+			fmt.Fprintf(b.progress, "  %s: %s: %v\n", p.name, s.who, err)
 			for _, w := range p.works {
-				b.figures.fail(c.name, w, err)
+				b.figures.fail(s.who, w, err)
 			}
 		}
 	}

@@ -9,7 +9,15 @@ import (
 	"time"
 )
 
-var client = &http.Client{Timeout: 30 * time.Second}
+// crowd are as many requests at a time as it takes to keep a node busy.
+const crowd = 64
+
+// client keeps the connections of a crowd.
+var client = func() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = crowd
+	return &http.Client{Transport: t, Timeout: 30 * time.Second}
+}()
 
 // session is a login at a server.
 type session struct {

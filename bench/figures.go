@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -21,6 +22,17 @@ const (
 	startAgain  work = "start to ready, 500 todos there"
 	idle        work = "memory, idle for 5 s"
 	loaded      work = "memory, peak under load"
+
+	firstFetch  work = "first sync, 100,000 rows from the cloud home"
+	firstOffer  work = "first sync, 100,000 rows from home to the cloud"
+	growth      work = "peak at 200,000 rows less peak at 50,000"
+	farAway     work = "100,000 rows, 100 ms round trip, 1 % loss"
+	farCut      work = "the same, cut for 2 s in the middle"
+	liveAlone   work = "one write at the cloud, seen at home"
+	liveAmong   work = "one of 200 writes/s at the cloud, seen at home"
+	liveUpAlone work = "one write at home, seen at the cloud"
+	liveUpAmong work = "one of 200 writes/s at home, seen at the cloud"
+	logSize     work = "the log after 10,000 edits of 100 rows"
 )
 
 const (
@@ -29,6 +41,15 @@ const (
 	slow   unit = "p99 ms"
 	millis unit = "ms"
 	mebi   unit = "MiB"
+
+	rowRate    unit = "rows/s"
+	secs       unit = "s"
+	readerPeak unit = "MiB, who reads"
+	writerPeak unit = "MiB, who is read"
+	onLine     unit = "MB on the line"
+	asOnce     unit = "of the bytes of once"
+	entryCount unit = "entries"
+	fileGrowth unit = "KiB more of file"
 )
 
 // line is one row of the report with the bound we want to keep.
@@ -38,10 +59,19 @@ type line struct {
 	want bound
 }
 
-// lines are the report, in order. PocketBase counts all rows for each list
+// section is the lines that stand beside one rival.
+type section struct {
+	rival string
+	lines []line
+}
+
+// sections are the report, in order.
+var sections = []section{{pocketbaseName, serving}, {pouchName, replicating}}
+
+// serving is how a node answers. PocketBase counts all rows for each list
 // unless told not to; Tandem's lists have no count, so its one figure stands
 // beside both.
-var lines = []line{
+var serving = []line{
 	{create16, rate, timesAtLeast(5)},
 	{create16, median, bound{}},
 	{create16, slow, partAtMost(5)},
@@ -58,6 +88,33 @@ var lines = []line{
 	{startAgain, millis, atMost(60)},
 	{idle, mebi, atMost(45)},
 	{loaded, mebi, atMost(90)},
+}
+
+// replicating is how two nodes become alike. What PouchDB has no figure for stands
+// alone.
+var replicating = []line{
+	{firstFetch, rowRate, timesAtLeast(20)},
+	{firstFetch, readerPeak, bound{}},
+	{firstFetch, writerPeak, bound{}},
+	{firstOffer, rowRate, bound{}},
+	{firstOffer, readerPeak, bound{}},
+	{firstOffer, writerPeak, bound{}},
+	{growth, readerPeak, atMost(16)},
+	{growth, writerPeak, atMost(16)},
+	{farAway, secs, atMost(60)},
+	{farAway, onLine, bound{}},
+	{farCut, secs, bound{}},
+	{farCut, asOnce, atMost(1.3)},
+	{liveAlone, median, atMost(3)},
+	{liveAlone, slow, atMost(20)},
+	{liveAmong, median, atMost(3)},
+	{liveAmong, slow, atMost(20)},
+	{liveUpAlone, median, atMost(3)},
+	{liveUpAlone, slow, atMost(20)},
+	{liveUpAmong, median, atMost(3)},
+	{liveUpAmong, slow, atMost(20)},
+	{logSize, entryCount, atMost(100)},
+	{logSize, fileGrowth, atMost(0)},
 }
 
 // bound is what a figure should be: wanted is how it reads, met decides. The
@@ -120,6 +177,13 @@ func (f *figures) middle(who string, w work, u unit) (float64, bool) {
 		return 0, false
 	}
 	return medianOf(samples), true
+}
+
+// quantile is the smallest sample that at least so much of them do not exceed. It
+// wants one sample at least.
+func quantile(samples []float64, part float64) float64 {
+	sorted := slices.Sorted(slices.Values(samples))
+	return sorted[max(0, int(math.Ceil(part*float64(len(sorted))))-1)]
 }
 
 // medianOf wants at least one sample; of an even number it takes the mean of

@@ -1,7 +1,8 @@
-// Command bench runs Tandem and PocketBase in turn on this machine, both with
-// logins and synchronous=FULL, under the same load from wrk, and prints the
-// figures side by side. They are figures, not tests: what is wanted stands
-// beside them, and only a request that failed fails the run. It needs Linux.
+// Command bench runs Tandem and its rivals in turn on this machine and prints the
+// figures side by side: beside PocketBase what one node serves, both with logins and
+// synchronous=FULL, under the same load from wrk; beside PouchDB how two nodes become
+// alike. They are figures, not tests: what is wanted stands beside them, and only
+// what failed fails the run. It needs Linux.
 package main
 
 import (
@@ -31,8 +32,8 @@ func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 3, "how often everything is measured; the median counts")
 	flag.IntVar(&o.seconds, "seconds", 8, "how long each load lasts")
-	flag.StringVar(&o.only, "only", "", "measure one part: creates, list, view, start or memory")
-	flag.StringVar(&o.who, "who", "both", "measure tandem, pocketbase or both")
+	flag.StringVar(&o.only, "only", "", "measure some parts, separated by commas: "+strings.Join(partNames(), ", "))
+	flag.StringVar(&o.who, "who", "all", "measure tandem, pocketbase, pouchdb or all")
 	flag.StringVar(&o.dir, "dir", os.TempDir(), "where the servers' folders go; it should lie on a disk")
 	flag.BoolVar(&o.json, "json", false, "print JSON")
 	flag.Parse()
@@ -50,8 +51,10 @@ func run(ctx context.Context, o options, stdout, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := findWrk(); err != nil {
-		return err
+	if needs(chosen, pocketbaseName) {
+		if err := findWrk(); err != nil {
+			return err
+		}
 	}
 	root, err := os.MkdirTemp(o.dir, "tandem-bench-")
 	if err != nil {
@@ -62,8 +65,9 @@ func run(ctx context.Context, o options, stdout, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{seconds: o.seconds, root: root, figures: newFigures(), progress: progress}
-	if b.contenders, err = contenders(ctx, o.who, root, progress); err != nil {
+	b := &bench{seconds: o.seconds, root: root, contenders: map[string]contender{}, stocks: map[int]string{}, figures: newFigures(), progress: progress}
+	settings, err := b.gather(ctx, chosen, o)
+	if err != nil {
 		return err
 	}
 	for n := range o.rounds {
@@ -76,8 +80,6 @@ func run(ctx context.Context, o options, stdout, progress io.Writer) error {
 	if o.json {
 		write = writeJSON
 	}
-	settings := fmt.Sprintf("PocketBase "+pocketbaseVersion+"; both synchronous=FULL and authenticated; wrk -t%d on the same cores; rounds: %d, medians; %d s a load",
-		threads, o.rounds, o.seconds)
 	if err := write(stdout, m, settings, report(b.figures, chosen)); err != nil {
 		return err
 	}
@@ -92,42 +94,73 @@ func choose(o options) ([]part, error) {
 	if o.rounds < 1 || o.seconds < 1 {
 		return nil, errors.New("-rounds and -seconds are at least 1")
 	}
-	if !slices.Contains([]string{"both", "tandem", "pocketbase"}, o.who) {
-		return nil, fmt.Errorf("-who %s: say tandem, pocketbase or both", o.who)
+	if !slices.Contains([]string{"all", "tandem", "pocketbase", "pouchdb"}, o.who) {
+		return nil, fmt.Errorf("-who %s: say tandem, pocketbase, pouchdb or all", o.who)
 	}
 	if o.only == "" {
 		return parts, nil
 	}
-	var names []string
+	names := strings.Split(o.only, ",")
+	for _, name := range names {
+		if !slices.Contains(partNames(), name) {
+			return nil, fmt.Errorf("-only %s: say some of %s", name, strings.Join(partNames(), ", "))
+		}
+	}
 	var chosen []part
 	for _, p := range parts {
-		if p.name == o.only {
+		if slices.Contains(names, p.name) {
 			chosen = append(chosen, p)
 		}
-		names = append(names, p.name)
-	}
-	if chosen == nil {
-		return nil, fmt.Errorf("-only %s: say one of %s", o.only, strings.Join(slices.Compact(names), ", "))
 	}
 	return chosen, nil
 }
 
-// contenders builds those that who names, Tandem first.
-func contenders(ctx context.Context, who, root string, progress io.Writer) ([]contender, error) {
-	var all []contender
-	for _, each := range []struct {
-		name  string
-		build func(context.Context, string) (contender, error)
-	}{{"tandem", tandem}, {"pocketbase", pocketbase}} {
-		if who != "both" && who != each.name {
+func partNames() []string {
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return slices.Compact(names)
+}
+
+// needs is whether a contender has a side in one of the parts.
+func needs(chosen []part, who string) bool {
+	return slices.ContainsFunc(chosen, func(p part) bool {
+		return slices.ContainsFunc(p.sides, func(s side) bool { return s.who == who })
+	})
+}
+
+// gather builds or installs whoever takes part, and returns the settings that the
+// report names. PouchDB is left out where it cannot be had.
+func (b *bench) gather(ctx context.Context, chosen []part, o options) ([]string, error) {
+	settings := []string{fmt.Sprintf("rounds: %d, medians; %d s a load", o.rounds, o.seconds)}
+	wanted := func(who string) bool {
+		return needs(chosen, who) && (o.who == "all" || o.who == strings.ToLower(who))
+	}
+	for who, build := range map[string]func(context.Context, string) (contender, error){ours: tandem, pocketbaseName: pocketbase} {
+		if !wanted(who) {
 			continue
 		}
-		fmt.Fprintf(progress, "building %s (the first time takes minutes)\n", each.name)
-		c, err := each.build(ctx, filepath.Join(root, "bin"))
+		fmt.Fprintf(b.progress, "building %s (the first time takes minutes)\n", who)
+		c, err := build(ctx, filepath.Join(b.root, "bin"))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, c)
+		b.contenders[who] = c
 	}
-	return all, nil
+	if needs(chosen, pocketbaseName) {
+		settings = append(settings, fmt.Sprintf("PocketBase "+pocketbaseVersion+"; both synchronous=FULL and authenticated; wrk -t%d on the same cores", threads))
+	}
+	if !needs(chosen, pouchName) {
+		return settings, nil
+	}
+	about := "PouchDB " + pouchVersion + " on leveldb, which waits for no disk; Tandem synchronous=FULL on both nodes; all on the same cores"
+	if wanted(pouchName) {
+		var err error
+		if b.pouch, err = newPouch(ctx, b.progress); err != nil {
+			about = fmt.Sprintf("PouchDB is left out: %v", err)
+			fmt.Fprintln(b.progress, about)
+		}
+	}
+	return append(settings, about), nil
 }

@@ -19,7 +19,7 @@ func pocketbase(ctx context.Context, bin string) (contender, error) {
 	const records = "/api/collections/todos_auth/records"
 	data := func(s site) string { return filepath.Join(s.dir, "data") }
 	return contender{
-		name:      "PocketBase",
+		name:      pocketbaseName,
 		binary:    binary,
 		configure: func(site) error { return nil },
 		account:   func(s site) []string { return []string{"prepare", email, "--dir", data(s)} },

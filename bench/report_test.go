@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -22,12 +24,21 @@ func TestMedianIgnoresOrderAndOutliers(t *testing.T) {
 	}
 }
 
+func TestQuantileIsASampleThatWasTaken(t *testing.T) {
+	samples := []float64{5, 1, 4, 2, 3}
+	for part, want := range map[float64]float64{0: 1, 0.2: 1, 0.5: 3, 0.99: 5, 1: 5} {
+		if got := quantile(samples, part); got != want {
+			t.Errorf("%g: %g, want %g", part, got, want)
+		}
+	}
+}
+
 func TestReportSaysWhetherTheWantIsMet(t *testing.T) {
 	f := newFigures()
 	f.add(ours, create16, rate, 10_000)
-	f.add(theirs, create16, rate, 2_000)
+	f.add(pocketbaseName, create16, rate, 2_000)
 	f.add(ours, create16, slow, 8)
-	f.add(theirs, create16, slow, 39.9)
+	f.add(pocketbaseName, create16, slow, 39.9)
 	f.add(ours, startEmpty, millis, 150)
 	table := tableOf(t, f)
 	for _, want := range []string{
@@ -44,7 +55,7 @@ func TestReportSaysWhetherTheWantIsMet(t *testing.T) {
 func TestOneFailedRoundSpoilsTheFigure(t *testing.T) {
 	f := newFigures()
 	f.add(ours, create64, rate, 20_000)
-	f.add(theirs, create64, rate, 2_000)
+	f.add(pocketbaseName, create64, rate, 2_000)
 	f.fail(ours, create64, errors.New("3 time-outs"))
 	if want, table := "create, 64 connections req/s failed 2000 - >= 7x", tableOf(t, f); !strings.Contains(table, want) {
 		t.Errorf("%q is not in\n%s", want, table)
@@ -55,7 +66,7 @@ func TestOneFailedRoundSpoilsTheFigure(t *testing.T) {
 }
 
 func TestReportHoldsOnlyWhatWasMeasured(t *testing.T) {
-	chosen, err := choose(options{rounds: 1, seconds: 1, who: "both", only: "view"})
+	chosen, err := choose(options{rounds: 1, seconds: 1, who: "all", only: "view"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +83,7 @@ func TestEachWorkIsInOnePartAndInTheReport(t *testing.T) {
 			times[w]++
 		}
 	}
-	for _, l := range lines {
+	for _, l := range append(slices.Clone(serving), replicating...) {
 		if times[l.work] != 1 {
 			t.Errorf("%s is measured %d times a round", l.work, times[l.work])
 		}
@@ -81,10 +92,11 @@ func TestEachWorkIsInOnePartAndInTheReport(t *testing.T) {
 
 func TestFlagsThatMeasureNothingAreRefused(t *testing.T) {
 	for _, o := range []options{
-		{rounds: 0, seconds: 8, who: "both"},
-		{rounds: 3, seconds: 0, who: "both"},
+		{rounds: 0, seconds: 8, who: "all"},
+		{rounds: 3, seconds: 0, who: "all"},
 		{rounds: 3, seconds: 8, who: "me"},
-		{rounds: 3, seconds: 8, who: "both", only: "everything"},
+		{rounds: 3, seconds: 8, who: "all", only: "everything"},
+		{rounds: 3, seconds: 8, who: "all", only: "sync,everything"},
 	} {
 		if got, err := choose(o); err == nil {
 			t.Errorf("%+v: chose %v", o, got)
@@ -102,11 +114,55 @@ func TestTheReportNamesThePocketBaseThatIsBuilt(t *testing.T) {
 	}
 }
 
+func TestTheReportNamesThePouchDBThatIsInstalled(t *testing.T) {
+	lock, err := os.ReadFile("pouch/package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var locked struct {
+		Packages map[string]struct{ Version string }
+	}
+	if err := json.Unmarshal(lock, &locked); err != nil {
+		t.Fatal(err)
+	}
+	if got := locked.Packages["node_modules/pouchdb"].Version; got != pouchVersion {
+		t.Errorf("the lock file pins %s, the report names %s", got, pouchVersion)
+	}
+}
+
+func TestEachRivalHasATableOfItsOwn(t *testing.T) {
+	f := newFigures()
+	f.add(ours, firstFetch, rowRate, 90_000)
+	f.add(pouchName, firstFetch, rowRate, 4_000)
+	f.add(ours, farAway, secs, 61)
+	table := tableOf(t, f)
+	for _, want := range []string{
+		"work unit Tandem PocketBase ratio wanted met",
+		"work unit Tandem PouchDB ratio wanted met",
+		"home rows/s 90000 4000 22.5x >= 20x yes",
+		"loss s 61.0 - - <= 60 no",
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("%q is not in\n%s", want, table)
+		}
+	}
+}
+
+func TestSeveralPartsCanBeChosen(t *testing.T) {
+	chosen, err := choose(options{rounds: 1, seconds: 1, who: "all", only: "log,far"})
+	if err != nil || len(chosen) != 2 {
+		t.Fatalf("%d parts, %v", len(chosen), err)
+	}
+	if needs(chosen, pocketbaseName) || needs(chosen, pouchName) || !needs(chosen, ours) {
+		t.Error("the log and the far line are Tandem's alone")
+	}
+}
+
 // tableOf is the table with its columns one blank apart.
 func tableOf(t *testing.T, f *figures) string {
 	t.Helper()
 	var text strings.Builder
-	if err := writeTable(&text, machine{}, "", report(f, parts)); err != nil {
+	if err := writeTable(&text, machine{}, nil, report(f, parts)); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(text.String(), "\n")

@@ -31,15 +31,21 @@ func (c contender) settle(root string) (site, error) {
 	if err != nil {
 		return site{}, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := freeAddress()
 	if err != nil {
 		return site{}, err
 	}
-	s := site{dir: dir, addr: l.Addr().String()}
-	if err := l.Close(); err != nil {
-		return site{}, err
-	}
+	s := site{dir: dir, addr: addr}
 	return s, c.configure(s)
+}
+
+// freeAddress is a port that was free a moment ago.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
 }
 
 // enrol makes the account; no server runs meanwhile.

@@ -13,22 +13,22 @@ import (
 // setting to lower.
 func tandem(ctx context.Context, bin string) (contender, error) {
 	binary, err := build(ctx, "..", "./cmd/node", filepath.Join(bin, "tandem"))
-	if err != nil {
-		return contender{}, err
-	}
-	config := func(s site) string { return filepath.Join(s.dir, "tandem.yaml") }
+	return tandemNode(binary, func(s site) string {
+		return fmt.Sprintf("node: {name: bench, origin: 0, data: %q, tz: UTC}\nhttp: {listen: %q}\n", s.data(), s.addr)
+	}), err
+}
+
+// tandemNode is a node with the configuration that config writes.
+func tandemNode(binary string, config func(s site) string) contender {
+	path := func(s site) string { return filepath.Join(s.dir, "tandem.yaml") }
 	return contender{
-		name:   "Tandem",
-		binary: binary,
-		configure: func(s site) error {
-			text := fmt.Sprintf("node: {name: bench, origin: 0, data: %q, tz: UTC}\nhttp: {listen: %q}\n",
-				filepath.Join(s.dir, "data"), s.addr)
-			return os.WriteFile(config(s), []byte(text), 0o600)
-		},
+		name:      ours,
+		binary:    binary,
+		configure: func(s site) error { return os.WriteFile(path(s), []byte(config(s)), 0o600) },
 		account: func(s site) []string {
-			return []string{"init", "--config", config(s), "--email", email, "--password-stdin"}
+			return []string{"init", "--config", path(s), "--email", email, "--password-stdin"}
 		},
-		serve:     func(s site) []string { return []string{"serve", "--config", config(s)} },
+		serve:     func(s site) []string { return []string{"serve", "--config", path(s)} },
 		ready:     "/readyz",
 		login:     "/v1/auth/login",
 		loginBody: map[string]string{"email": email, "password": password},
@@ -40,5 +40,8 @@ func tandem(ctx context.Context, bin string) (contender, error) {
 			listPlain:   "/v1/todos?limit=50",
 			listCounted: "/v1/todos?limit=50",
 		},
-	}, nil
+	}
 }
+
+// data is where a node of Tandem keeps its files.
+func (s site) data() string { return filepath.Join(s.dir, "data") }

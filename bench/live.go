@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	among     = 200                   // writes a second
+	lookEvery = 50 * time.Microsecond // between two looks at a file
+)
+
+// monotonic is the machine's clock that never steps, in ns: the one clock that
+// processes share, Node's hrtime among them.
+func monotonic() int64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // it cannot fail for this clock
+	return t.Nano()
+}
+
+// sightings are when the write of each number was first seen at the other side.
+type sightings struct {
+	mu sync.Mutex
+	at map[int]int64
+}
+
+func (s *sightings) add(number int, at int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.at[number]; !known {
+		s.at[number] = at
+	}
+}
+
+// since returns how many ms after its start each write was seen.
+func (s *sightings) since(starts map[int]int64) ([]float64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var took []float64
+	for number, start := range starts {
+		at, seen := s.at[number]
+		if !seen {
+			return nil, fmt.Errorf("write %d of %d was never seen", number, len(starts))
+		}
+		took = append(took, float64(at-start)/1e6)
+	}
+	return took, nil
+}
+
+// live makes writes with pauses between them, then a stream of them, and keeps how
+// long it took from before each request until the other side had it.
+func (b *bench) live(ctx context.Context, who string, alone, stream work, s *sightings, write func(number int) error) error {
+	const warm = 50
+	if _, err := s.streamed(ctx, 0, warm, among, write); err != nil {
+		return err
+	}
+	lone, err := s.paused(ctx, warm, time.Duration(b.seconds)*time.Second, write)
+	if err != nil {
+		return err
+	}
+	many, err := s.streamed(ctx, warm+len(lone), b.seconds*among, among, write)
+	if err != nil {
+		return err
+	}
+	for w, took := range map[work][]float64{alone: lone, stream: many} {
+		b.figures.add(who, w, median, quantile(took, 0.5))
+		b.figures.add(who, w, slow, quantile(took, 0.99))
+	}
+	return nil
+}
+
+// paused makes one write after the other, with 30 to 90 ms of silence between them.
+func (s *sightings) paused(ctx context.Context, first int, last time.Duration, write func(int) error) ([]float64, error) {
+	starts := map[int]int64{}
+	pauses := rand.New(rand.NewPCG(uint64(first), 0))
+	for end := time.Now().Add(last); time.Now().Before(end) && ctx.Err() == nil; {
+		number := first + len(starts)
+		starts[number] = monotonic()
+		if err := write(number); err != nil {
+			return nil, err
+		}
+		time.Sleep(time.Duration(30+pauses.IntN(60)) * time.Millisecond)
+	}
+	return s.all(ctx, starts)
+}
+
+// streamed makes so many writes, each begun at its time whether or not the one
+// before has ended, as people do.
+func (s *sightings) streamed(ctx context.Context, first, n, perSecond int, write func(int) error) ([]float64, error) {
+	starts := map[int]int64{}
+	var mu sync.Mutex
+	var failed error
+	var all sync.WaitGroup
+	begin := time.Now()
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		time.Sleep(time.Until(begin.Add(time.Duration(i) * time.Second / time.Duration(perSecond))))
+		all.Go(func() {
+			start := monotonic()
+			err := write(first + i)
+			mu.Lock()
+			defer mu.Unlock()
+			starts[first+i] = start
+			failed = errors.Join(failed, err)
+		})
+	}
+	all.Wait()
+	if failed != nil {
+		return nil, failed
+	}
+	return s.all(ctx, starts)
+}
+
+// all waits until each write has been seen.
+func (s *sightings) all(ctx context.Context, starts map[int]int64) (took []float64, err error) {
+	err = within(ctx, 5*time.Second, 10*time.Millisecond, func() error {
+		took, err = s.since(starts)
+		return err
+	})
+	return took, err
+}
+
+// watching looks at a node's todos as fast as it can without taking a core, and
+// notes the number at the end of each new text, until ctx ends. It returns the
+// largest error of a sighting but for one in a hundred: from before the look that
+// did not have it to after the one that had.
+func (n *node) watching(ctx context.Context, s *sightings) (time.Duration, error) {
+	runtime.LockOSThread() // the runtime's own timers are too coarse
+	defer runtime.UnlockOSThread()
+	w, err := n.look(context.Background())
+	if err != nil {
+		return 0, err
+	}
+	defer w.close()
+	news, err := w.PrepareContext(context.Background(), `SELECT rowid, content FROM todos WHERE rowid > ? ORDER BY rowid`)
+	if err != nil {
+		return 0, err
+	}
+	defer news.Close()
+	last, err := w.highest(context.Background())
+	if err != nil {
+		return 0, err
+	}
+	var gaps []float64
+	for before := monotonic(); ctx.Err() == nil; {
+		begun := monotonic()
+		found, err := func() (found bool, err error) {
+			rows, err := news.QueryContext(context.Background(), last)
+			if err != nil {
+				return false, err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var text string
+				if err := rows.Scan(&last, &text); err != nil {
+					return false, err
+				}
+				at := monotonic()
+				number, err := strconv.Atoi(text[strings.LastIndexByte(text, ' ')+1:])
+				if err != nil {
+					return false, err
+				}
+				s.add(number, at)
+				found = true
+			}
+			return found, rows.Err()
+		}()
+		if err != nil {
+			return 0, err
+		}
+		if found {
+			gaps = append(gaps, float64(monotonic()-before))
+		}
+		before = begun
+		pause := syscall.NsecToTimespec(lookEvery.Nanoseconds())
+		_ = syscall.Nanosleep(&pause, nil)
+	}
+	if len(gaps) == 0 {
+		return 0, errors.New("nothing came")
+	}
+	return time.Duration(quantile(gaps, 0.99)), nil
+}
+
+func (b *bench) liveDown(ctx context.Context) error {
+	return b.livePair(ctx, liveAlone, liveAmong, func(p *pair, cloud, _ session) (session, *node) { return cloud, p.home })
+}
+
+func (b *bench) liveUp(ctx context.Context) error {
+	return b.livePair(ctx, liveUpAlone, liveUpAmong, func(p *pair, _, home session) (session, *node) { return home, p.cloud })
+}
+
+// livePair writes at one node of a fresh pair and watches the other's file.
+func (b *bench) livePair(ctx context.Context, alone, stream work, ends func(p *pair, cloud, home session) (session, *node)) (err error) {
+	p, err := b.newPair("")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.end()) }()
+	cloud, home, err := p.both(ctx)
+	if err != nil {
+		return err
+	}
+	from, to := ends(p, cloud, home)
+	s := &sightings{at: map[int]int64{}}
+	watching, enough := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	var doubt time.Duration
+	var blind error
+	watcher.Go(func() { doubt, blind = to.watching(watching, s) })
+	err = b.live(ctx, ours, alone, stream, s, func(number int) error {
+		_, err := from.add(sentence(number))
+		return err
+	})
+	enough()
+	watcher.Wait()
+	fmt.Fprintf(b.progress, "    sightings are late by up to %v\n", doubt.Round(time.Microsecond))
+	return errors.Join(err, blind)
+}
