@@ -250,7 +250,7 @@ func (n *node) count(query string, args ...any) int {
 func (n *node) rows() string {
 	var out []string
 	for _, table := range []string{"todos", "scheduled_messages", "settings", "facts", "push_tokens", "push_forgotten", "push_unregistered",
-		"delivery_intents", "idempotency", "applied", "sync_cursors"} {
+		"delivery_intents", "idempotency", "applied", "sync_cursors", "sync_quarantine"} {
 		out = append(out, fmt.Sprint(table, "=", n.count(`SELECT count(*) FROM `+table)))
 	}
 	return strings.Join(out, " ")

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tandem/internal/sync"
 	"tandem/internal/sync/link"
 )
 
@@ -102,35 +103,17 @@ func TestANodeWithoutAPeer(t *testing.T) {
 func TestWhatIsNoPageIsNotApplied(t *testing.T) {
 	n := newNode(t)
 	rows := n.rows()
-	page := func(entries string) string { return `{"from": "", "to": "x", "rows": [` + entry + entries + `]}` }
+	page := `{"from": "", "to": "x", "rows": [` + entry + `]}`
 	for name, body := range map[string]string{
-		"HTML":                 `<!doctype html><html><body>502 Bad Gateway</body></html>`,
-		"nothing":              "",
-		"a word":               "junk",
-		"half a page":          page("")[:200],
-		"two pages":            page("") + page(""),
-		"a list":               `[]`,
-		"a number":             `7`,
-		"rows of numbers":      page(`, 7`),
-		"rows of texts":        page(`, "x"`),
-		"a row of nothing":     page(`, {}`),
-		"rows that are none":   `{"from": "", "to": "x", "rows": {}}`,
-		"a cursor of numbers":  `{"from": 1, "to": 2, "rows": []}`,
-		"an unknown table":     page(`, {"table": "users", "origin": 0, "id": 1}`),
-		"a table of the store": page(`, {"table": "sync_cursors"}`),
-		"an injected table":    page(`, {"table": "todos; DROP TABLE todos"}`),
-		"no key":               page(`, {"table": "todos", "origin": 2, "id": 1, "uid": "11111111111111111111111111111111", "owner": "a", "updated_at": 1, "updated_by": "x"}`),
-		"no uid":               page(`, {"table": "todos", "origin": 0, "id": 1, "owner": "a", "updated_at": 1, "updated_by": "x"}`),
-		"a short uid":          page(`, {"table": "todos", "origin": 0, "id": 1, "uid": "11", "owner": "a", "updated_at": 1, "updated_by": "x"}`),
-		"no stamp":             page(`, {"table": "todos", "origin": 0, "id": 1, "uid": "11111111111111111111111111111111", "owner": "a"}`),
-		"a wrong type":         page(`, {"table": "todos", "origin": 0, "id": 1, "uid": "11111111111111111111111111111111", "owner": "a", "updated_at": 1, "updated_by": "x", "content": 7}`),
-		"another row's key":    page(`, {"table": "todos", "origin": 0, "id": 7, "uid": "11111111111111111111111111111111", "owner": "a", "updated_at": 1, "updated_by": "x"}`),
-		"a fact that is none":  page(`, {"table": "facts", "kind": "fired"}`),
-		"invalid UTF-8":        page(", \"\xff\""),
-		"NUL":                  page(`, {"table": "todos", "content": "\u0000"}`),
-		"half a surrogate":     page(`, {"table": "todos", "content": "\ud800"}`),
-		"a name twice":         page(`, {"table": "todos", "table": "facts"}`),
-		"deep":                 page(`, ` + strings.Repeat(`[`, 100) + strings.Repeat(`]`, 100)),
+		"HTML":                `<!doctype html><html><body>502 Bad Gateway</body></html>`,
+		"nothing":             "",
+		"a word":              "junk",
+		"half a page":         page[:200],
+		"two pages":           page + page,
+		"a list":              `[]`,
+		"a number":            `7`,
+		"rows that are none":  `{"from": "", "to": "x", "rows": {}}`,
+		"a cursor of numbers": `{"from": 1, "to": 2, "rows": []}`,
 	} {
 		a := n.local().post("/peer/v1/changes", body)
 		if a.status != 400 || a.text("code") != "bad_page" {
@@ -148,6 +131,51 @@ func TestWhatIsNoPageIsNotApplied(t *testing.T) {
 	equal(t, "greetings", len(n.heard), 0)
 	n.fromPeer(entry)
 	equal(t, "todos", n.count(`SELECT count(*) FROM todos`), 1)
+}
+
+// S:42. An entry that cannot be taken is set aside and told of, with no word of what
+// it holds; the rows beside it are stored, and the page is done with.
+func TestAnEntryThatCannotBeTakenKeepsNoOtherAway(t *testing.T) {
+	n := newNode(t)
+	const after = `{"table": "todos", "origin": 0, "id": 8, "uid": "89abcdef0123456789abcdef01234567", "owner": "01ANNA00000000000000000000",
+		"created_at": 1, "updated_at": 1, "updated_by": "local", "content": "y"}`
+	for name, bad := range map[string]string{
+		"a number":             `7`,
+		"a text":               `"x"`,
+		"nothing":              `{}`,
+		"an unknown table":     `{"table": "users", "origin": 0, "id": 1}`,
+		"a table of the store": `{"table": "sync_cursors"}`,
+		"an injected table":    `{"table": "todos; DROP TABLE todos"}`,
+		"no key":               `{"table": "todos", "origin": 2, "id": 1, "uid": "11111111111111111111111111111111", "owner": "a", "updated_at": 1, "updated_by": "x"}`,
+		"no uid":               `{"table": "todos", "origin": 0, "id": 1, "owner": "a", "updated_at": 1, "updated_by": "x"}`,
+		"a short uid":          `{"table": "todos", "origin": 0, "id": 1, "uid": "11", "owner": "a", "updated_at": 1, "updated_by": "x"}`,
+		"no stamp":             `{"table": "todos", "origin": 0, "id": 1, "uid": "11111111111111111111111111111111", "owner": "a"}`,
+		"a wrong type":         `{"table": "todos", "origin": 0, "id": 1, "uid": "11111111111111111111111111111111", "owner": "a", "updated_at": 1, "updated_by": "x", "content": 7}`,
+		"another row's key":    `{"table": "todos", "origin": 0, "id": 7, "uid": "11111111111111111111111111111111", "owner": "a", "updated_at": 1, "updated_by": "x"}`,
+		"a fact that is none":  `{"table": "facts", "kind": "fired"}`,
+		"invalid UTF-8":        "\"\xff\"",
+		"NUL":                  `{"table": "todos", "content": "hunter2\u0000"}`,
+		"half a surrogate":     `{"table": "todos", "content": "hunter2\ud800"}`,
+		"a name twice":         `{"table": "todos", "table": "facts"}`,
+		"deep":                 strings.Repeat(`[`, 100) + strings.Repeat(`]`, 100),
+	} {
+		n.sql(`DELETE FROM todos`)
+		n.sql(`DELETE FROM sync_quarantine`)
+		n.sql(`DELETE FROM sync_cursors`)
+		rows := n.rows()
+		n.fromPeer(entry, bad, after)
+		want := strings.NewReplacer("todos=0", "todos=2", "sync_cursors=0", "sync_cursors=1", "sync_quarantine=0", "sync_quarantine=1").Replace(rows)
+		equal(t, name+": rows", n.rows(), want)
+		aside, err := n.log.Quarantine(t.Context(), 10)
+		n.must(err)
+		kind := sync.Malformed
+		if name == "another row's key" {
+			kind = sync.IDReuse
+		}
+		if len(aside) != 1 || aside[0].Kind != kind || aside[0].Reason == "" || strings.Contains(aside[0].Reason, "hunter2") {
+			t.Errorf("%s: set aside is %+v", name, aside)
+		}
+	}
 }
 
 func TestAPageThatIsTooLong(t *testing.T) {
