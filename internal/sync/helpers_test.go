@@ -81,6 +81,12 @@ type node struct {
 	skew   time.Duration // added to now
 	facts  []string      // what the log told of facts from the peer
 	tables []*sync.Table
+
+	starts  byte
+	fence   string // path; empty: none is kept
+	version string
+	known   func(*sqlite.Tx, string) (bool, error)
+	crash   func(string)
 }
 
 var (
@@ -108,14 +114,31 @@ func empty(t testing.TB) []byte {
 // newNode returns a node whose file is new. Its clock is time.Now plus its skew.
 func newNode(t testing.TB, name string, origin int64) *node {
 	t.Helper()
+	n := prepared(t, name, origin)
+	n.open()
+	return n
+}
+
+// fenced is newNode with a fence beside the file.
+func fenced(t testing.TB, name string, origin int64) *node {
+	t.Helper()
+	n := prepared(t, name, origin)
+	n.fence = filepath.Join(filepath.Dir(n.path), "fence")
+	n.open()
+	return n
+}
+
+func prepared(t testing.TB, name string, origin int64) *node {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "sync")
 	must(t, err)
 	n := &node{t: t, name: name, origin: origin, path: filepath.Join(dir, "todos.db"), now: time.Now,
 		tables: []*sync.Table{todosTable(), messagesTable(), settingsTable()}}
 	must(t, os.WriteFile(n.path, empty(t), 0o600))
-	n.open()
 	t.Cleanup(func() {
-		must(t, n.db.Close())
+		if n.db != nil {
+			must(t, n.db.Close())
+		}
 		must(t, os.RemoveAll(dir))
 	})
 	return n
@@ -124,14 +147,21 @@ func newNode(t testing.TB, name string, origin int64) *node {
 // open opens the file, as a start of the node does.
 func (n *node) open() {
 	n.t.Helper()
+	must(n.t, n.start())
+}
+
+// start is open for a start that may be refused.
+func (n *node) start() error {
+	n.t.Helper()
+	n.starts++
 	var err error
 	n.db, err = sqlite.Open(context.Background(), sqlite.Options{
-		Path: n.path, Schema: sqlite.Todos, Rand: rand.NewChaCha8([32]byte{byte(n.origin + 1), n.name[0]}),
+		Path: n.path, Schema: sqlite.Todos, Volatile: true, Rand: rand.NewChaCha8([32]byte{byte(n.origin + 1), n.name[0], n.starts}),
 		Now: func() time.Time { return n.now().Add(n.skew) },
 	})
 	must(n.t, err)
 	n.log, err = sync.NewLog(context.Background(), n.db, sync.Options{
-		Node: n.name, Origin: n.origin, Tables: n.tables,
+		Node: n.name, Origin: n.origin, Tables: n.tables, Fence: n.fence, Version: n.version, Known: n.known, Crash: n.crash,
 		Facts: func(_ *sqlite.Tx, facts []sync.Fact) error {
 			for _, f := range facts {
 				n.facts = append(n.facts, f.Kind+" "+f.Subject)
@@ -139,7 +169,7 @@ func (n *node) open() {
 			return nil
 		},
 	})
-	must(n.t, err)
+	return err
 }
 
 // restart closes the file and opens it again.
@@ -147,6 +177,34 @@ func (n *node) restart() {
 	n.t.Helper()
 	must(n.t, n.db.Close())
 	n.open()
+}
+
+// kept closes the file, keeps what is in it, and opens it again.
+func (n *node) kept() []byte {
+	n.t.Helper()
+	must(n.t, n.db.Close())
+	b, err := os.ReadFile(n.path)
+	must(n.t, err)
+	n.open()
+	return b
+}
+
+// put replaces the file, as somebody does who restores a copy by hand, and opens it.
+func (n *node) put(file []byte) {
+	n.t.Helper()
+	n.replace(file)
+	n.open()
+}
+
+func (n *node) replace(file []byte) {
+	n.t.Helper()
+	must(n.t, n.db.Close())
+	for _, end := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(n.path + end); err != nil && !os.IsNotExist(err) {
+			n.t.Fatal(err)
+		}
+	}
+	must(n.t, os.WriteFile(n.path, file, 0o600))
 }
 
 func pair(t testing.TB) (local, cloud *node) {
