@@ -1,7 +1,6 @@
 package sync
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"time"
@@ -115,30 +114,26 @@ func (l *Log) liveTx(tx *sqlite.Tx) (int64, error) {
 	return live, nil
 }
 
-// DecideHeld is a person's answer to the deletes that are held: they are meant, or
+// DecideHeldTx is a person's answer to the deletes that are held: they are meant, or
 // the rows are to stay, which undoes the deletes on the other node too. It returns
 // how many there were.
-func (l *Log) DecideHeld(ctx context.Context, meant bool) (n int, err error) {
-	err = l.db.Write(ctx, func(tx *sqlite.Tx) error {
-		held, err := sqlite.All(tx, scanQuarantined, `SELECT `+quarantineColumns+` FROM sync_quarantine WHERE kind = 'held_delete'`)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(`DELETE FROM sync_quarantine WHERE kind = 'held_delete'`); err != nil {
-			return err
-		}
-		n = len(held)
-		var entries []json.RawMessage
-		for _, q := range held {
-			entries = append(entries, q.entry)
-		}
-		b := l.Decode(entries)
-		if meant {
-			return l.applyTx(tx, b, "", false)
-		}
-		return l.keepTx(tx, b)
-	})
-	return n, err
+func (l *Log) DecideHeldTx(tx *sqlite.Tx, meant bool) (int, error) {
+	held, err := sqlite.All(tx, scanQuarantined, `SELECT `+quarantineColumns+` FROM sync_quarantine WHERE kind = 'held_delete'`)
+	if err != nil || len(held) == 0 {
+		return 0, err
+	}
+	if _, err := tx.Exec(`DELETE FROM sync_quarantine WHERE kind = 'held_delete'`); err != nil {
+		return 0, err
+	}
+	var entries []json.RawMessage
+	for _, q := range held {
+		entries = append(entries, q.entry)
+	}
+	b := l.Decode(entries)
+	if meant {
+		return len(held), l.applyTx(tx, b, "", false)
+	}
+	return len(held), l.keepTx(tx, b)
 }
 
 // keepTx writes a new version above each delete, which says what is here.

@@ -141,7 +141,7 @@ func (l *Log) conflict(tx *sqlite.Tx, f Fact) (Conflict, lost, error) {
 		return c, body, nil
 	}
 	now, found, err := sqlite.One(tx, t.scanLenient, t.byUID, body.Lost.UID[:])
-	if err != nil || !found {
+	if err != nil || !found || now.Owner != f.Owner {
 		return c, body, err
 	}
 	c.Ref, c.Stands = now.Ref, now.version()
@@ -164,7 +164,8 @@ func (v Version) differs(other Version) []string {
 }
 
 // BringBackTx makes the version that lost the newest one, as an edit of this node,
-// and returns the row's table and key.
+// and returns the row's table and key. Where the row is as that version was, there is
+// nothing to edit.
 func (l *Log) BringBackTx(tx *sqlite.Tx, owner string, uid UID) (string, Ref, error) {
 	f, found, err := sqlite.One(tx, scanFact, `SELECT `+factColumns+` FROM facts WHERE uid = ? AND kind = 'conflict' AND owner = ?`, uid[:], owner)
 	if err != nil {
@@ -191,8 +192,13 @@ func (l *Log) BringBackTx(tx *sqlite.Tx, owner string, uid UID) (string, Ref, er
 		at := tx.Millis()
 		next.DeletedAt = &at
 	}
+	as := now.Fields
 	if t.BroughtBack != nil {
+		as = t.BroughtBack(tx.Millis(), as)
 		next.Fields = t.BroughtBack(tx.Millis(), next.Fields)
+	}
+	if (now.DeletedAt == nil) == (next.DeletedAt == nil) && (next.DeletedAt != nil || fieldsEqual(as, next.Fields)) {
+		return t.Name, next.Ref, nil
 	}
 	return t.Name, next.Ref, l.rewriteTx(tx, t, &next)
 }

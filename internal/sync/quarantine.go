@@ -131,10 +131,35 @@ func scanQuarantined(r sqlite.Row) (q Quarantined, err error) {
 	return q, err
 }
 
+// QuarantinePlace is where an entry stands in the list, oldest first. The zero value
+// is the start.
+type QuarantinePlace struct {
+	At    int64
+	Table string
+	UID   UID
+}
+
 // Quarantine returns what is set aside, oldest first, at most limit entries.
 func (l *Log) Quarantine(ctx context.Context, limit int) ([]Quarantined, error) {
+	return l.QuarantineAfter(ctx, QuarantinePlace{}, limit)
+}
+
+// QuarantineAfter is Quarantine from a place on.
+func (l *Log) QuarantineAfter(ctx context.Context, after QuarantinePlace, limit int) ([]Quarantined, error) {
 	return sqlite.ReadAll(ctx, l.db, scanQuarantined, `
-		SELECT `+quarantineColumns+` FROM sync_quarantine ORDER BY at, tbl, uid LIMIT ?`, limit)
+		SELECT `+quarantineColumns+` FROM sync_quarantine
+		WHERE (at, tbl, uid) > (?, ?, ?)
+		ORDER BY at, tbl, uid
+		LIMIT ?`, after.At, after.Table, after.UID[:], limit)
+}
+
+// QuarantinedTx returns one entry, or ErrNotQuarantined.
+func (l *Log) QuarantinedTx(tx *sqlite.Tx, table string, uid UID) (Quarantined, error) {
+	q, found, err := sqlite.One(tx, scanQuarantined, `SELECT `+quarantineColumns+` FROM sync_quarantine WHERE tbl = ? AND uid = ?`, table, uid[:])
+	if err == nil && !found {
+		err = ErrNotQuarantined
+	}
+	return q, err
 }
 
 // QuarantineCounts returns how many entries are set aside, by kind.
@@ -152,15 +177,10 @@ func (l *Log) QuarantineCounts(ctx context.Context) (map[string]int, error) {
 	return all, err
 }
 
-// Discard forgets an entry for good: the row stays as it is here.
-func (l *Log) Discard(ctx context.Context, table string, uid UID) error {
-	return l.db.Write(ctx, func(tx *sqlite.Tx) error {
-		n, err := tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ?`, table, uid[:])
-		if err == nil && n == 0 {
-			err = ErrNotQuarantined
-		}
-		return err
-	})
+// DiscardTx forgets an entry for good: the row stays as it is here.
+func (l *Log) DiscardTx(tx *sqlite.Tx, q Quarantined) error {
+	_, err := tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ?`, q.Table, q.UID[:])
+	return err
 }
 
 // QuarantineOwn sets aside an entry of this file that the peer takes in no size.
@@ -187,21 +207,10 @@ func (l *Log) Retry(ctx context.Context, peerVersion string) (taken int, err err
 	return taken, err
 }
 
-// RetryOne tries one entry again now, and reports whether it was taken.
-func (l *Log) RetryOne(ctx context.Context, table string, uid UID) (taken bool, err error) {
-	err = l.db.Write(ctx, func(tx *sqlite.Tx) error {
-		q, found, err := sqlite.One(tx, scanQuarantined, `SELECT `+quarantineColumns+` FROM sync_quarantine WHERE tbl = ? AND uid = ?`, table, uid[:])
-		if err == nil && !found {
-			err = ErrNotQuarantined
-		}
-		if err != nil {
-			return err
-		}
-		n, err := l.retryTx(tx, []Quarantined{q}, "")
-		taken = n > 0
-		return err
-	})
-	return taken, err
+// RetryOneTx tries one entry again now, and reports whether it was taken.
+func (l *Log) RetryOneTx(tx *sqlite.Tx, q Quarantined) (taken bool, err error) {
+	n, err := l.retryTx(tx, []Quarantined{q}, "")
+	return n > 0, err
 }
 
 // retryTx applies entries again. What fails again is set aside again; what is left

@@ -85,8 +85,11 @@ func (w *world) decide(n *node) int {
 	}
 	apply := w.chance(0.5)
 	w.tell("%s holds %d deletes; they are meant: %v", n, len(held), apply)
-	decided, err := n.log.DecideHeld(ctx, apply)
-	w.must(err)
+	var decided int
+	w.must(n.db.Write(ctx, func(tx *sqlite.Tx) (err error) {
+		decided, err = n.log.DecideHeldTx(tx, apply)
+		return err
+	}))
 	if decided != len(held) {
 		w.fail("%s decided %d deletes of %d", n, decided, len(held))
 	}
