@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tandem/internal/fault"
+	"tandem/internal/scheduler"
 	"tandem/internal/sqlite"
 	"tandem/internal/when"
 )
@@ -24,12 +25,17 @@ var errBackupExists = fault.New(fault.Conflict, "backup_exists", "The folder for
 
 // manifest says what a backup is of. It is written last but for the folder's name.
 type manifest struct {
-	Node    string                  `json:"node"`
-	Origin  int                     `json:"origin"`
-	Version string                  `json:"version"`
-	At      string                  `json:"at"`
-	Files   map[string]manifestFile `json:"files"`
+	Node        string                  `json:"node"`
+	Origin      int                     `json:"origin"`
+	Incarnation string                  `json:"incarnation"` // the life of the log that was copied
+	IDs         map[string]int64        `json:"ids"`         // table to the largest id that the node had given out
+	Version     string                  `json:"version"`
+	At          string                  `json:"at"`
+	Files       map[string]manifestFile `json:"files"`
 }
+
+// manifestName is the file in a backup that says what it is of.
+const manifestName = "backup.json"
 
 type manifestFile struct {
 	Bytes  int64  `json:"bytes"`
@@ -164,7 +170,11 @@ func copyAll(ctx context.Context, dir string, out outside, m manifest, files ...
 			return m, err
 		}
 	}
-	if err := writeManifest(filepath.Join(aside, "backup.json"), m); err != nil {
+	// From the files themselves, which have gone on: ids above those in the copy do no harm.
+	if m.Incarnation, m.IDs, err = lifeOf(ctx, files[0], m.Origin); err != nil {
+		return m, err
+	}
+	if err := writeManifest(filepath.Join(aside, manifestName), m); err != nil {
 		return m, err
 	}
 	if err := errors.Join(os.Remove(filepath.Join(aside, sqlite.LockName)), syncDir(aside)); err != nil {
@@ -174,6 +184,27 @@ func copyAll(ctx context.Context, dir string, out outside, m manifest, files ...
 		return m, err
 	}
 	return m, syncDir(filepath.Dir(dir))
+}
+
+// lifeOf reads of todos.db which life of the node's log it holds, and the largest id
+// of the node's own in each table that counts them.
+func lifeOf(ctx context.Context, db *sqlite.DB, origin int) (incarnation string, ids map[string]int64, err error) {
+	ids = map[string]int64{}
+	_, err = sqlite.Read(ctx, db, func(tx *sqlite.Tx) (_ struct{}, err error) {
+		if incarnation, _, err = sqlite.One(tx, sqlite.Value[string], `SELECT incarnation FROM sync_state`); err != nil {
+			return struct{}{}, err
+		}
+		for _, t := range replicated(scheduler.NewTable(nil)) {
+			if t.Derived != nil {
+				continue
+			}
+			if ids[t.Name], _, err = sqlite.One(tx, sqlite.Value[int64], `SELECT coalesce(max(id), 0) FROM `+t.Name+` WHERE origin = ?`, origin); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, nil
+	})
+	return incarnation, ids, err
 }
 
 func writeManifest(path string, m manifest) error {

@@ -64,7 +64,8 @@ func execute(ctx context.Context, args []string, t terminal) int {
 	root.PersistentFlags().StringVar(&o.configFile, "config", "", "the node's configuration `file` (YAML)")
 	root.PersistentFlags().StringVar(&o.data, "data", "", "the node's data `folder`, instead of node.data")
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(serveCommand(o), initCommand(o), userCommand(o), pairCommand(o), demoCommand(o), nextCommand(o), backupCommand(o), doctorCommand(o), versionCommand(o))
+	root.AddCommand(serveCommand(o), initCommand(o), userCommand(o), pairCommand(o), unpairCommand(o), adoptCommand(o),
+		demoCommand(o), nextCommand(o), backupCommand(o), restoreCommand(o), doctorCommand(o), versionCommand(o))
 	for _, c := range root.Commands() {
 		c.Args = usage(c.Args)
 	}
@@ -114,11 +115,11 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.Is(err, errUsage):
 		return exitUsage
-	case errors.As(err, &faults), errors.Is(err, errBadConfig):
+	case errors.As(err, &faults), errors.Is(err, errBadConfig), errors.Is(err, errSecretFixed):
 		return exitConfig
 	case errors.Is(err, sqlite.ErrInUse):
 		return exitTryMore
-	case errors.Is(err, sqlite.ErrCorrupt), errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNewer), errors.Is(err, errMissingFile):
+	case errors.Is(err, sqlite.ErrCorrupt), errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNewer), errors.Is(err, errMissingFile), errors.Is(err, errBackupDamaged):
 		return exitCorrupt
 	}
 	return exitFailed

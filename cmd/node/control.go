@@ -40,6 +40,7 @@ func (n *node) control(dir string) (stop func(), err error) {
 	mux.HandleFunc("POST /pair/look", controlled(n.pairLook))
 	mux.HandleFunc("POST /pair/join", controlled(n.pairJoin))
 	mux.HandleFunc("POST /pair/rotate", controlled(n.pairRotate))
+	mux.HandleFunc("POST /unpair", controlled(n.unpair))
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = srv.Serve(operatorsOnly{l, n.logger}) }()
 	return func() {

@@ -28,8 +28,8 @@ type folder struct {
 	secret []byte // 32 bytes that never leave the folder; not in a backup
 }
 
-// openFolder makes the folder where it is missing, takes it for this process, and
-// brings its files up to date.
+// openFolder makes the folder where it is missing, takes it for this process, ends a
+// restore that was cut off, and brings its files up to date.
 func openFolder(ctx context.Context, dir string, out outside, log *slog.Logger) (_ *folder, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
@@ -43,16 +43,14 @@ func openFolder(ctx context.Context, dir string, out outside, log *slog.Logger) 
 			err = errors.Join(err, f.close())
 		}
 	}()
+	if _, _, err := finishRestore(dir, out); err != nil {
+		return nil, err
+	}
 	if err := f.complete(); err != nil {
 		return nil, err
 	}
-	for _, schema := range schemas {
-		db := f.files()[schema]
-		o := sqlite.Options{Path: filepath.Join(dir, schema.File()), Schema: schema, Now: out.now, Rand: out.rand, Log: log}
-		if *db, err = sqlite.Open(ctx, o); err != nil {
-			return nil, err
-		}
-		out.crash("folder.opened")
+	if err := f.open(ctx, out, log); err != nil {
+		return nil, err
 	}
 	f.secret, err = loadSecret(filepath.Join(dir, keyName), out.rand) // last: it says that the folder is complete
 	return f, err
@@ -60,6 +58,19 @@ func openFolder(ctx context.Context, dir string, out outside, log *slog.Logger) 
 
 // keyName is the file of the node's own secret.
 const keyName = "node.key"
+
+// open opens the databases, and makes those that are missing.
+func (f *folder) open(ctx context.Context, out outside, log *slog.Logger) (err error) {
+	for _, schema := range schemas {
+		db := f.files()[schema]
+		o := sqlite.Options{Path: filepath.Join(f.dir, schema.File()), Schema: schema, Now: out.now, Rand: out.rand, Log: log}
+		if *db, err = sqlite.Open(ctx, o); err != nil {
+			return err
+		}
+		out.crash("folder.opened")
+	}
+	return nil
+}
 
 func (f *folder) files() map[sqlite.Schema]**sqlite.DB {
 	return map[sqlite.Schema]**sqlite.DB{sqlite.Todos: &f.todos, sqlite.Users: &f.users}
@@ -87,6 +98,9 @@ func (f *folder) complete() error {
 // or a full disk has emptied, and as good as gone; but until the node has its key
 // it is what a first start that was killed has left, and neither.
 func lookInto(dir string) (here, gone []string, err error) {
+	if err := unfinished(dir); err != nil {
+		return nil, nil, err
+	}
 	_, err = os.Stat(filepath.Join(dir, keyName))
 	complete := err == nil
 	for _, schema := range schemas {
@@ -117,14 +131,16 @@ func writeSynced(path string, b []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-func (f *folder) close() error {
+func (f *folder) close() error { return errors.Join(f.closeFiles(), f.lock.Release()) }
+
+func (f *folder) closeFiles() error {
 	var errs []error
 	for _, db := range f.files() {
 		if *db != nil {
 			errs = append(errs, (*db).Close())
 		}
 	}
-	return errors.Join(append(errs, f.lock.Release())...)
+	return errors.Join(errs...)
 }
 
 // loadSecret returns the node's own secret, and makes it where there is none.

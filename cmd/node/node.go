@@ -105,7 +105,7 @@ func (n *node) openLog(ctx context.Context) (err error) {
 	messages := scheduler.NewTable(n.zone)
 	n.log, err = nodesync.NewLog(ctx, n.folder.todos, nodesync.Options{
 		Node: n.Node.Name, Origin: int64(n.Node.Origin),
-		Tables: []*nodesync.Table{todos.Table(), settings.Table(messages.MovedTx), messages.Table()},
+		Tables: replicated(messages),
 		Facts:  messages.Facts, Fence: fencePath(n.folder.dir), Version: version(), Crash: n.out.crash,
 		Known: func(_ *sqlite.Tx, owner string) (bool, error) { return n.users.Has(ctx, owner) },
 	})
@@ -120,6 +120,11 @@ func (n *node) openLog(ctx context.Context) (err error) {
 
 // fencePath is where a node keeps what its database must not forget. It is in no backup.
 func fencePath(dir string) string { return filepath.Join(dir, "todos.fence") }
+
+// replicated are the tables that both nodes have.
+func replicated(messages *scheduler.Table) []*nodesync.Table {
+	return []*nodesync.Table{todos.Table(), settings.Table(messages.MovedTx), messages.Table()}
+}
 
 // zone is where an owner lives: as chosen, or as the operator says of everybody.
 func (n *node) zone(tx *sqlite.Tx, owner string) (string, error) {

@@ -28,13 +28,19 @@ func ParkTx(tx *sqlite.Tx) (int, error) {
 	return int(n), err
 }
 
-// StartOverTx is ParkTx, and forgets which state of the authority's set is here, so
-// that the next poll copies it whole.
+// StartOverTx is ParkTx and ForgetHeldTx.
 func StartOverTx(tx *sqlite.Tx) (parked int, err error) {
-	if _, err := tx.Exec(`DELETE FROM push_tokens_held`); err != nil {
+	if err := ForgetHeldTx(tx); err != nil {
 		return 0, err
 	}
 	return ParkTx(tx)
+}
+
+// ForgetHeldTx forgets which state of the authority's set is here, so that whatever
+// comes next is copied whole.
+func ForgetHeldTx(tx *sqlite.Tx) error {
+	_, err := tx.Exec(`DELETE FROM push_tokens_held`)
+	return err
 }
 
 // JoinTx makes the devices and notices of this node those of a pair: what was
@@ -56,6 +62,5 @@ func (t *Tokens) JoinTx(tx *sqlite.Tx, moved map[string]string) error {
 		return err
 	}
 	tx.AfterCommit(t.changed)
-	_, err := tx.Exec(`DELETE FROM push_tokens_held`)
-	return err
+	return ForgetHeldTx(tx)
 }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tandem/internal/config"
+	"tandem/internal/push"
+	"tandem/internal/sqlite"
+)
+
+func unpairCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "unpair",
+		Short: "Forget the other node, and let it in no more",
+		Long: `Forget the other node: the secret that both share is replaced here, and with it goes
+how far each has read of the other. What came from there stays. Take the section peer
+out of the configuration afterwards. A node at home that stays on its own is then
+where its accounts live: people log in there as before.`,
+		Example: "  tandem unpair --config configs/local.yaml",
+		RunE: func(c *cobra.Command, _ []string) error {
+			done, err := operate(c.Context(), o, "unpair", struct{}{}, (*node).unpair)
+			if err == nil {
+				o.reportUnpaired(done)
+			}
+			return err
+		},
+	}
+}
+
+// unpaired is what the operator has to know afterwards.
+type unpaired struct {
+	Peer        string
+	SecretFixed bool // it stands in the configuration, and could not be replaced
+	Home        bool // accounts lived at the peer
+}
+
+func (o *options) reportUnpaired(done unpaired) {
+	fmt.Fprintf(o.out, "%s is forgotten.\n", done.Peer)
+	if done.SecretFixed {
+		fmt.Fprintln(o.out, "It can still call: the secret stands in the configuration, where only you can take it out.")
+	}
+	fmt.Fprintln(o.out, "Take the section peer out of the configuration (or name another node there, and pair), and restart the node.")
+	if done.Home {
+		fmt.Fprintf(o.out, "Without a peer the accounts live here, as they last came from %s: people log in as before.\n", done.Peer)
+	}
+}
+
+// unpair locks the peer out first: killed after that, it is done again.
+func (n *node) unpair(ctx context.Context, _ struct{}) (unpaired, error) {
+	done := unpaired{Peer: n.Peer.Name, SecretFixed: !n.keys.Writable(), Home: !n.authority()}
+	if !n.Peer.On() {
+		return done, errNoPeer
+	}
+	if !done.SecretFixed {
+		if err := n.replaceSecret(config.NewSecret()); err != nil {
+			return done, err
+		}
+	}
+	n.out.crash("unpair.locked")
+	err := n.folder.todos.Write(ctx, func(tx *sqlite.Tx) error {
+		if err := n.log.ForgetPeerTx(tx); err != nil {
+			return err
+		}
+		return push.ForgetHeldTx(tx)
+	})
+	return done, err
+}
