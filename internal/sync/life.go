@@ -87,7 +87,7 @@ func (l *Log) renewal(s state, known bool) string {
 // have been given out in it is given out again.
 func (l *Log) renewTx(tx *sqlite.Tx) error {
 	next := fence{
-		Node: l.node, Origin: l.origin, Incarnation: hex.EncodeToString(tx.Random(8)), Served: l.last.seq,
+		Node: l.node, Origin: l.origin, Incarnation: hex.EncodeToString(tx.Random(8)), // in which nothing was served
 		Reserved: l.guard.fence.Reserved, Floor: l.guard.fence.Floor,
 	}
 	for table, id := range l.last.ids {
