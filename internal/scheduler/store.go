@@ -122,9 +122,17 @@ func (s *Store) Get(ctx context.Context, owner string, ref sync.Ref) (Message, e
 	return sqlite.Read(ctx, s.db, func(tx *sqlite.Tx) (Message, error) { return s.GetTx(tx, owner, ref) })
 }
 
-// oneTx returns a message of the owner, also one that was deleted.
+// oneTx returns a message of the owner, also one that was deleted. A key that was
+// merged into another one leads to the message under that.
 func (s *Store) oneTx(tx *sqlite.Tx, owner string, ref sync.Ref) (Message, bool, error) {
-	m, found, err := sqlite.One(tx, scan, selectMessage+`WHERE origin = ? AND id = ? AND owner = ?`, ref.Origin, ref.ID, owner)
+	const where = `WHERE origin = ? AND id = ? AND owner = ?`
+	m, found, err := sqlite.One(tx, scan, selectMessage+where, ref.Origin, ref.ID, owner)
+	if err == nil && (!found || m.DeletedAt != nil) {
+		to, leads, failed := s.log.AliasTx(tx, "scheduled_messages", ref)
+		if err = failed; leads {
+			m, found, err = sqlite.One(tx, scan, selectMessage+where, to.Origin, to.ID, owner)
+		}
+	}
 	if err == nil && found {
 		err = s.table.homes(tx).fill(&m)
 	}

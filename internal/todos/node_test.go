@@ -135,3 +135,9 @@ func refused(t testing.TB, what string, err error, code, field string) {
 		t.Errorf("%s: %v %v, want %s of %s", what, err, f.Fields, code, field)
 	}
 }
+
+// exec runs SQL as a bug might.
+func (n *node) exec(query string, args ...any) {
+	n.Helper()
+	n.must(n.write(func(tx *sqlite.Tx) error { _, err := tx.Exec(query, args...); return err }))
+}

@@ -89,9 +89,38 @@ func (s *Store) DeleteTx(tx *sqlite.Tx, owner string, ref sync.Ref) error {
 	return s.saveTx(tx, &t)
 }
 
-// anyTx returns a todo of the owner, also one that was deleted.
+// UndeleteTx brings a deleted todo back, as an edit of this node that wins like any
+// other. One that is not deleted stays as it is. A todo whose text was taken out, 30
+// days after the peer had the deletion, is ErrTextIsGone.
+func (s *Store) UndeleteTx(tx *sqlite.Tx, owner string, ref sync.Ref) (Todo, error) {
+	t, found, err := s.anyTx(tx, owner, ref)
+	switch {
+	case err != nil:
+		return t, err
+	case !found:
+		return Todo{}, ErrNotFound
+	case t.DeletedAt == nil:
+		return t, nil
+	case t.Content == "":
+		return Todo{}, ErrTextIsGone
+	}
+	t.DeletedAt = nil
+	return t, s.saveTx(tx, &t)
+}
+
+// anyTx returns a todo of the owner, also one that was deleted. A key that was merged
+// into another one leads to the todo under that.
 func (s *Store) anyTx(tx *sqlite.Tx, owner string, ref sync.Ref) (Todo, bool, error) {
-	return sqlite.One(tx, scan, `SELECT `+columns+` FROM todos WHERE origin = ? AND id = ? AND owner = ?`, ref.Origin, ref.ID, owner)
+	const query = `SELECT ` + columns + ` FROM todos WHERE origin = ? AND id = ? AND owner = ?`
+	t, found, err := sqlite.One(tx, scan, query, ref.Origin, ref.ID, owner)
+	if err != nil || found && t.DeletedAt == nil {
+		return t, found, err
+	}
+	to, leads, err := s.log.AliasTx(tx, "todos", ref)
+	if err != nil || !leads {
+		return t, found, err
+	}
+	return sqlite.One(tx, scan, query, to.Origin, to.ID, owner)
 }
 
 func (s *Store) saveTx(tx *sqlite.Tx, t *Todo) error {
@@ -107,22 +136,21 @@ func (s *Store) saveTx(tx *sqlite.Tx, t *Todo) error {
 
 // GetTx returns a todo of the owner, or ErrNotFound.
 func (s *Store) GetTx(tx *sqlite.Tx, owner string, ref sync.Ref) (Todo, error) {
-	t, found, err := sqlite.One(tx, scan, selectOne, ref.Origin, ref.ID, owner)
-	if err == nil && !found {
-		err = ErrNotFound
+	t, found, err := s.anyTx(tx, owner, ref)
+	if err == nil && (!found || t.DeletedAt != nil) {
+		return Todo{}, ErrNotFound
 	}
 	return t, err
 }
 
-const selectOne = `SELECT ` + columns + ` FROM todos WHERE origin = ? AND id = ? AND owner = ? AND deleted_at IS NULL`
-
-// Get is GetTx outside a transaction.
+// Get is GetTx outside a transaction: a todo that is there is a single look-up.
 func (s *Store) Get(ctx context.Context, owner string, ref sync.Ref) (Todo, error) {
-	t, found, err := sqlite.ReadOne(ctx, s.db, scan, selectOne, ref.Origin, ref.ID, owner)
-	if err == nil && !found {
-		err = ErrNotFound
+	t, found, err := sqlite.ReadOne(ctx, s.db, scan, `
+		SELECT `+columns+` FROM todos WHERE origin = ? AND id = ? AND owner = ? AND deleted_at IS NULL`, ref.Origin, ref.ID, owner)
+	if err != nil || found {
+		return t, err
 	}
-	return t, err
+	return sqlite.Read(ctx, s.db, func(tx *sqlite.Tx) (Todo, error) { return s.GetTx(tx, owner, ref) })
 }
 
 // Filter says which todos to list; its zero value lists all.

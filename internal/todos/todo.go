@@ -22,6 +22,10 @@ const (
 // somebody else's: which of these is nobody's business.
 var ErrNotFound = fault.New(fault.NotFound, "todo_not_found", "There is no such todo.")
 
+// ErrTextIsGone is returned for a todo that was deleted so long ago that nothing but
+// the deletion is kept.
+var ErrTextIsGone = fault.New(fault.Conflict, "text_is_gone", "The todo was deleted so long ago that its text is gone. Add it anew.")
+
 // errInvalid is what each refusal of a todo's content starts from.
 var errInvalid = fault.New(fault.Invalid, "todo_invalid", "The todo was not saved: something in it is not right.")
 
