@@ -76,6 +76,7 @@ func (a *api) routes() {
 	add(a, route{"GET", "/v1/todos/{ref}", "One todo", 200, session}, a.getTodo)
 	add(a, route{"PATCH", "/v1/todos/{ref}", "Change a todo", 200, session}, a.changeTodo)
 	add(a, route{"DELETE", "/v1/todos/{ref}", "Delete a todo", 204, session}, a.deleteTodo)
+	add(a, route{"POST", "/v1/todos/{ref}/undelete", "Bring a deleted todo back", 200, session}, a.undeleteTodo)
 
 	add(a, route{"GET", "/v1/scheduled-messages", "List reminders", 200, session}, a.listMessages)
 	add(a, route{"POST", "/v1/scheduled-messages", "Add a reminder", 201, session}, a.addMessage)

@@ -131,6 +131,22 @@ func (a *api) deleteTodo(ctx context.Context, in *EditInput) (*struct{}, error) 
 	})
 }
 
+func (a *api) undeleteTodo(ctx context.Context, in *RefInput) (*rowOutput[todoBody], error) {
+	ref, err := in.ref(todos.ErrNotFound)
+	if err != nil {
+		return nil, err
+	}
+	var t todos.Todo
+	err = a.DB.Write(ctx, func(tx *sqlite.Tx) (err error) {
+		t, err = a.Todos.UndeleteTx(tx, caller(ctx).UserID, ref)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &rowOutput[todoBody]{etag(t.Head), showTodo(t)}, nil
+}
+
 type listTodosInput struct {
 	ListInput
 	Done      string `query:"done" enum:"true,false" doc:"Only those that are done, or are not"`
