@@ -79,17 +79,26 @@ func (l *Log) rederiveTx(tx *sqlite.Tx, t *Table, r Row, owner string) error {
 // has for them by now. No stamp and no seq changes: to the peer it is no edit.
 func (l *Log) learnTx(tx *sqlite.Tx) error {
 	for _, t := range l.order {
-		rows, err := sqlite.All(tx, t.scanLenient, t.selectAll+` WHERE extra IS NOT NULL`)
+		rows, err := sqlite.All(tx, func(r sqlite.Row) (*Row, error) {
+			row, err := t.scan(r)
+			if err != nil && row.UID != (UID{}) {
+				return nil, nil // what of it cannot be read would be lost
+			}
+			return &row, err
+		}, t.selectAll+` WHERE extra IS NOT NULL`)
 		if err != nil {
 			return err
 		}
-		for i := range rows {
-			fields, err := t.canonical(rows[i].Fields)
+		for _, row := range rows {
+			if row == nil {
+				continue
+			}
+			fields, err := t.canonical(row.Fields)
 			if err != nil {
 				continue // not what the column holds: it stays among the fields that are only kept
 			}
-			rows[i].Fields = fields
-			if err := t.overwriteTx(tx, &rows[i]); err != nil {
+			row.Fields = fields
+			if err := t.overwriteTx(tx, row); err != nil {
 				return err
 			}
 		}
