@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tandem/internal/config"
 	"tandem/internal/fault"
 )
 
@@ -32,13 +33,18 @@ Cut off on the way nothing is lost: do it again with another code.`,
   tandem pair --config configs/local.yaml --rotate           at home: change the secret`,
 		Args: cobra.ArbitraryArgs, // the groups of a code may be typed apart
 		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := o.load()
 			switch {
+			case err != nil:
+				return err
+			case cfg.Peer.Token != "":
+				return errSecretFixed
 			case rotate && len(args) > 0:
 				return fmt.Errorf("%w: --rotate needs no code\nSee: %s --help", errUsage, c.CommandPath())
 			case rotate:
 				return o.rotate(c.Context())
 			case len(args) == 0:
-				return o.printCode(c.Context())
+				return o.printCode(c.Context(), cfg.Node)
 			}
 			code, ok := readCode(strings.Join(args, ""))
 			if !ok {
@@ -52,15 +58,11 @@ Cut off on the way nothing is lost: do it again with another code.`,
 	return c
 }
 
-func (o *options) printCode(ctx context.Context) error {
-	c, err := o.load()
-	if err != nil {
-		return err
-	}
-	if c.Node.Origin != 1 {
+func (o *options) printCode(ctx context.Context, node config.Node) error {
+	if node.Origin != 1 {
 		return fmt.Errorf("%w: the code comes from the node of origin 1: run tandem pair there, and tandem pair CODE here", errUsage)
 	}
-	code, running, err := ask[pairCode](ctx, c.Node.Data, "pair/open", struct{}{})
+	code, running, err := ask[pairCode](ctx, node.Data, "pair/open", struct{}{})
 	if err == nil && !running {
 		err = errNotRunning
 	}

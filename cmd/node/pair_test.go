@@ -68,7 +68,7 @@ func (m *machine) people(password string, emails ...string) {
 		if email == demoEmail {
 			role = "admin"
 		}
-		all = append(all, map[string]any{"id": fmt.Sprintf("01%c%023d", "HC"[m.config.Node.Origin], i),
+		all = append(all, map[string]any{"id": fmt.Sprintf("01%c%011d%012d", "HC"[m.config.Node.Origin], m.starts, i),
 			"email": email, "password_hash": hash, "role": role, "password_version": 1, "created_at": 1, "updated_at": 1})
 	}
 	body, err := json.Marshal(map[string]any{"accounts": all})
