@@ -186,7 +186,7 @@ func (n *node) hello() link.Hello {
 func (n *node) services() api.Services {
 	s := api.Services{
 		DB: n.folder.todos, Users: n.users, Settings: n.settings, Todos: n.todos, Scheduler: n.messages,
-		Tokens: n.tokens, Ready: n.ready, Secret: n.folder.secret, Version: version(), Crash: n.out.crash, Log: n.logger,
+		Tokens: n.tokens, Replica: n.log, Ready: n.ready, Secret: n.folder.secret, Version: version(), Crash: n.out.crash, Log: n.logger,
 	}
 	if n.Peer.On() && n.Node.Origin == 1 {
 		s.Peer = &api.Peer{Name: n.Peer.Name, Match: n.keys.Match, Pairing: n.admit, Server: link.NewServer(link.ServerOptions{

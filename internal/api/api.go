@@ -18,6 +18,7 @@ import (
 	"tandem/internal/scheduler"
 	"tandem/internal/settings"
 	"tandem/internal/sqlite"
+	"tandem/internal/sync"
 	"tandem/internal/todos"
 	"tandem/internal/users"
 )
@@ -30,6 +31,7 @@ type Services struct {
 	Todos     *todos.Store
 	Scheduler *scheduler.Store
 	Tokens    *push.Tokens
+	Replica   *sync.Log // of what both nodes have: what gave way in it, and what was set aside
 	Peer      *Peer // nil: this node has no peer that could call
 	Ready     func(context.Context) error
 	Secret    []byte // the node's own; list cursors and request keys are sealed with keys derived from it
@@ -89,6 +91,13 @@ func (a *api) routes() {
 	add(a, route{"DELETE", "/v1/push-tokens/{device_id}", "Have a device ring no more", 204, session}, a.deleteDevice)
 
 	add(a, route{"GET", "/v1/fires/{id}", "What became of a reminder, attempt by attempt", 200, session}, a.getFire)
+
+	add(a, route{"GET", "/v1/sync/conflicts", "What gave way to an edit on the other node", 200, session}, a.listConflicts)
+	add(a, route{"POST", "/v1/sync/conflicts/{uid}/restore", "Bring back what gave way", 200, session}, a.restoreConflict)
+	add(a, route{"GET", "/v1/sync/quarantine", "What could not be taken or sent", 200, admin}, a.listQuarantine)
+	add(a, route{"POST", "/v1/sync/quarantine/{id}/retry", "Try one entry again now", 200, admin}, a.retryQuarantined)
+	add(a, route{"POST", "/v1/sync/quarantine/{id}/discard", "Forget one entry", 200, admin}, a.discardQuarantined)
+	add(a, route{"POST", "/v1/sync/held/decision", "Decide whether the deletes that are held were meant", 200, admin}, a.decideHeld)
 }
 
 // config is huma without what would name or fetch from other people's hosts.
@@ -114,10 +123,11 @@ type route struct {
 }
 
 // access is what a route asks of its caller, and whether it keeps its answers by key.
-type access struct{ session, keys bool }
+type access struct{ session, keys, admin bool }
 
 var (
 	session = access{session: true, keys: true}
+	admin   = access{session: true, keys: true, admin: true}
 	nobody  = access{}
 	leaving = access{session: true}
 )
@@ -131,6 +141,9 @@ func add[I, O any](a *api, r route, h handler[I, O]) {
 	if r.session {
 		op.Middlewares = append(op.Middlewares, a.authenticate)
 		op.Security = []map[string][]string{{"session": {}}}
+	}
+	if r.admin {
+		op.Middlewares = append(op.Middlewares, a.admins)
 	}
 	if !r.keys {
 		op.Middlewares = append(op.Middlewares, a.noKey)

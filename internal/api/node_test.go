@@ -95,7 +95,7 @@ func (n *node) wire() {
 	pushTokens := link.Set{Name: "tokens", Path: "push-tokens", Held: tokens.Held, Export: tokens.Export, Import: tokens.Import}
 	n.services = Services{
 		DB: n.db, Users: n.accounts, Settings: settings.NewStore(n.db, n.log, messages.MovedTx),
-		Todos: todos.NewStore(n.db, n.log, zone), Scheduler: scheduler.NewStore(n.db, n.log, messages), Tokens: tokens,
+		Todos: todos.NewStore(n.db, n.log, zone), Scheduler: scheduler.NewStore(n.db, n.log, messages), Tokens: tokens, Replica: n.log,
 		Peer: &Peer{
 			Name: "local", Match: func(s string) bool { return s == peerSecret }, Pairing: func(s string) bool { return s == pairCode },
 			Server: link.NewServer(link.ServerOptions{

@@ -33,6 +33,7 @@ type problem struct {
 var statuses = map[fault.Kind]int{
 	fault.Malformed:       http.StatusBadRequest,
 	fault.Unauthenticated: http.StatusUnauthorized,
+	fault.Forbidden:       http.StatusForbidden,
 	fault.NotFound:        http.StatusNotFound,
 	fault.Conflict:        http.StatusConflict,
 	fault.Stale:           http.StatusPreconditionFailed,

@@ -12,7 +12,10 @@ import (
 	"tandem/internal/when"
 )
 
-var errNoKey = fault.New(fault.Malformed, "idempotency_not_here", "This route takes no Idempotency-Key: an answer that holds a secret is not kept.")
+var (
+	errNotAdmin = fault.New(fault.Forbidden, "not_admin", "Only an admin may do this.")
+	errNoKey    = fault.New(fault.Malformed, "idempotency_not_here", "This route takes no Idempotency-Key: an answer that holds a secret is not kept.")
+)
 
 // request is whose a request is, and for which route it came.
 type request struct {
@@ -37,6 +40,15 @@ func (a *api) authenticate(c huma.Context, next func(huma.Context)) {
 	}
 	op := c.Operation()
 	next(huma.WithValue(c, requestKey{}, request{who, op.Method + " " + op.Path}))
+}
+
+// admins lets a request pass that comes from one.
+func (a *api) admins(c huma.Context, next func(huma.Context)) {
+	if caller(c.Context()).Role != users.Admin {
+		a.refuse(c, errNotAdmin)
+		return
+	}
+	next(c)
 }
 
 // noKey refuses what would keep a secret in the answers by key.

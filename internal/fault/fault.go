@@ -18,6 +18,7 @@ const (
 	Malformed       Kind = "malformed"       // send something that can be read
 	Invalid         Kind = "invalid"         // send other values
 	Unauthenticated Kind = "unauthenticated" // say who you are
+	Forbidden       Kind = "forbidden"       // ask somebody who may
 	NotFound        Kind = "not_found"       // look elsewhere
 	Conflict        Kind = "conflict"        // read again, then decide
 	Stale           Kind = "stale"           // read the newer version first

@@ -18,7 +18,7 @@ import (
 const KindConflict = "conflict"
 
 // ErrNoConflict is returned for a conflict that is not the owner's, or not kept any more.
-var ErrNoConflict = fault.New(fault.NotFound, "not_found", "There is no such conflict.")
+var ErrNoConflict = fault.New(fault.NotFound, "conflict_not_found", "There is no such conflict.")
 
 // concurrent reports whether neither of two versions contains the other. Each says
 // in seen which versions it contains; a larger stamp alone does not say that who

@@ -207,10 +207,17 @@ func (l *Log) Retry(ctx context.Context, peerVersion string) (taken int, err err
 	return taken, err
 }
 
-// RetryOneTx tries one entry again now, and reports whether it was taken.
-func (l *Log) RetryOneTx(tx *sqlite.Tx, q Quarantined) (taken bool, err error) {
-	n, err := l.retryTx(tx, []Quarantined{q}, "")
-	return n > 0, err
+// RetryOneTx tries one entry again now. It reports whether it was taken, and returns
+// the entry as it is set aside if not.
+func (l *Log) RetryOneTx(tx *sqlite.Tx, q Quarantined) (left Quarantined, taken bool, err error) {
+	if _, err := l.retryTx(tx, []Quarantined{q}, ""); err != nil {
+		return q, false, err
+	}
+	left, err = l.QuarantinedTx(tx, q.Table, q.UID)
+	if errors.Is(err, ErrNotQuarantined) {
+		return q, true, nil
+	}
+	return left, false, err
 }
 
 // retryTx applies entries again. What fails again is set aside again; what is left
