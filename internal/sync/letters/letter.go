@@ -3,6 +3,11 @@
 // is kept in the outbox of its sender until its reader has acked it, and known by its
 // key to the reader. Rows and facts, which are the same on both nodes and merge, are
 // package sync's; notices to people are package push's.
+//
+// Each node is both. After a greeting it tells its Box who reads (OfferAgain). In an
+// exchange it hands over what is Oldest, and Receive takes what the other hands over;
+// the keys that this returns go with the next call to the other's Acked, beside this
+// node's incarnation.
 package letters
 
 import (

@@ -155,10 +155,18 @@ func TestLetterOfAnUnknownKindActsOnceAfterAnUpgrade(t *testing.T) {
 	cloud, home := newNode(t, "c1"), newNode(t, "h1")
 	knows := home.box
 	home.box = letters.NewBox(home.db, letters.Options{})
-	cloud.send(letter("a", "ann"), letter("b", "ann"), letter("c", "ben"), letter("d", "ben"))
+	long := letter("d", "ben")
+	long.Body = fmt.Appendf(nil, `"%s"`, strings.Repeat("<", letters.MaxBody-2)) // longer on its way
+	cloud.send(letter("a", "ann"), letter("b", "ann"), letter("c", "ben"), long)
 	cross(cloud, home)
 	equal(t, "waits", cloud.waits(), false)
 	equal(t, "parked", home.count("letters_parked"), 4)
+	all, err := home.box.Parked(t.Context(), 1)
+	must(t, err)
+	equal(t, "kept of the last", all[0].Key, "d")
+	var text string
+	must(t, json.Unmarshal(all[0].Body, &text))
+	equal(t, "its length", len(text), letters.MaxBody-2)
 	equal(t, "done", home.done(), "")
 
 	home.refuse["b"] = fault.New(fault.NotFound, "run_not_found", "There is no such run.")
