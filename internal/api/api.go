@@ -32,7 +32,7 @@ type Services struct {
 	Scheduler *scheduler.Store
 	Tokens    *push.Tokens
 	Replica   *sync.Log // of what both nodes have: what gave way in it, and what was set aside
-	Peer      *Peer // nil: this node has no peer that could call
+	Peer      *Peer     // nil: this node has no peer that could call
 	Ready     func(context.Context) error
 	Secret    []byte // the node's own; list cursors and request keys are sealed with keys derived from it
 	Version   string
