@@ -44,6 +44,7 @@ const (
 
 	rowRate    unit = "rows/s"
 	secs       unit = "s"
+	cpu        unit = "µs of CPU a row"
 	readerPeak unit = "MiB, who reads"
 	writerPeak unit = "MiB, who is read"
 	onLine     unit = "MB on the line"
@@ -94,9 +95,11 @@ var serving = []line{
 // alone.
 var replicating = []line{
 	{firstFetch, rowRate, timesAtLeast(20)},
+	{firstFetch, cpu, bound{}},
 	{firstFetch, readerPeak, bound{}},
 	{firstFetch, writerPeak, bound{}},
 	{firstOffer, rowRate, bound{}},
+	{firstOffer, cpu, bound{}},
 	{firstOffer, readerPeak, bound{}},
 	{firstOffer, writerPeak, bound{}},
 	{growth, readerPeak, atMost(16)},

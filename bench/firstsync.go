@@ -16,6 +16,7 @@ const enough = 3 * time.Minute
 // firstSync is one first sync from the one node to the other.
 type firstSync struct {
 	took           time.Duration // from the spawn of home until the reader held all rows
+	cpu            time.Duration // of both processes
 	reader, writer memory
 }
 
@@ -38,7 +39,12 @@ func (p *pair) sync(ctx context.Context, reads, read *node, n int64) (f firstSyn
 	var failed error
 	f.reader, err = readMemory(reads.s.cmd.Process.Pid)
 	f.writer, failed = readMemory(read.s.cmd.Process.Pid)
-	return f, errors.Join(err, failed)
+	err = errors.Join(err, failed)
+	for _, n := range []*node{reads, read} {
+		took, failed := readCPU(n.s.cmd.Process.Pid)
+		f.cpu, err = f.cpu+took, errors.Join(err, failed)
+	}
+	return f, err
 }
 
 // fetch is a first sync of n rows that the cloud has.
@@ -98,6 +104,7 @@ func (b *bench) growth(ctx context.Context) error {
 
 func (f *figures) addSync(who string, w work, n int, s firstSync) {
 	f.add(who, w, rowRate, float64(n)/s.took.Seconds())
+	f.add(who, w, cpu, float64(s.cpu.Microseconds())/float64(n))
 	f.add(who, w, readerPeak, s.reader.peak)
 	f.add(who, w, writerPeak, s.writer.peak)
 }
@@ -115,10 +122,19 @@ func (b *bench) pouchPull(ctx context.Context) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
+		before, err := readCPU(s.cmd.Process.Pid)
+		if err != nil {
+			return err
+		}
 		f, err := b.pouch.pull(ctx, s.base()+"/todos", dir, many)
 		if err != nil {
 			return err
 		}
+		after, err := readCPU(s.cmd.Process.Pid)
+		if err != nil {
+			return err
+		}
+		f.cpu += after - before
 		if f.writer, err = readMemory(s.cmd.Process.Pid); err != nil {
 			return err
 		}

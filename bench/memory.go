@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // memory is what the kernel holds for a process, in MiB.
@@ -19,6 +21,27 @@ func readMemory(pid int) (memory, error) {
 		return memory{}, err
 	}
 	return parseStatus(string(status))
+}
+
+// readCPU is how long a process has run on any core, its own time and the kernel's.
+func readCPU(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	return parseStat(string(stat))
+}
+
+// parseStat reads fields 14 and 15 of /proc/PID/stat, in hundredths of a second on
+// each Linux. The name before them is in parentheses and may hold anything.
+func parseStat(stat string) (time.Duration, error) {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc stat has %d fields", len(fields))
+	}
+	own, err := strconv.ParseInt(fields[11], 10, 64)
+	kernel, bad := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(own+kernel) * 10 * time.Millisecond, errors.Join(err, bad)
 }
 
 // parseStatus reads the two sizes of /proc/PID/status, which names its unit kB

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"testing"
+	"time"
 )
 
 func TestStatusGivesResidentAndPeakInMebibytes(t *testing.T) {
@@ -25,6 +26,18 @@ func TestStatusThatSaysNothingIsAnError(t *testing.T) {
 	} {
 		if got, err := parseStatus(status); err == nil {
 			t.Errorf("%q: taken as %+v", status, got)
+		}
+	}
+}
+
+func TestCPUIsWhatTheProcessAndTheKernelTook(t *testing.T) {
+	got, err := parseStat("4711 (a) b) S 1 4711 4711 0 -1 4194560 2 0 0 0 250 31 7 8 20 0 1 0 5 6 7")
+	if err != nil || got != 2810*time.Millisecond {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, stat := range []string{"", "1 (x) S 1 2", "1 (x) S 1 1 1 0 -1 1 2 0 0 0 many 31 7 8"} {
+		if got, err := parseStat(stat); err == nil {
+			t.Errorf("%q: taken as %v", stat, got)
 		}
 	}
 }

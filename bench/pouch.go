@@ -175,6 +175,7 @@ func (p *pouch) pull(ctx context.Context, url, dir string, want int) (firstSync,
 	var said struct {
 		Docs    int
 		Seconds float64
+		CPU     int64   // µs
 		Peak    float64 // KiB
 	}
 	if err := json.Unmarshal(out, &said); err != nil {
@@ -183,7 +184,7 @@ func (p *pouch) pull(ctx context.Context, url, dir string, want int) (firstSync,
 	if said.Docs != want {
 		return firstSync{}, fmt.Errorf("pull ended with %d documents, not %d", said.Docs, want)
 	}
-	return firstSync{took: time.Duration(said.Seconds * float64(time.Second)), reader: memory{peak: said.Peak / 1024}}, nil
+	return firstSync{took: time.Duration(said.Seconds * float64(time.Second)), cpu: time.Duration(said.CPU) * time.Microsecond, reader: memory{peak: said.Peak / 1024}}, nil
 }
 
 // pouchLive is liveDown of the rival: documents PUT at the server, seen in the local
