@@ -31,7 +31,7 @@ var (
 	ErrPeerStranger = fault.New(fault.Unavailable, "peer_stranger", "What answers at peer.url is not a node of this kind. Is peer.url right, and does the proxy before it pass /peer/ on?")
 	ErrPeerRefused  = fault.New(fault.Unavailable, "peer_refused", "The other node refuses this one. Both need the same peer secret, and each must name the other in peer.name.")
 	ErrPeerFailed   = fault.New(fault.Unavailable, "peer_failed", "The other node answered with an error.")
-	ErrPeerSelf     = fault.New(fault.Conflict, "peer_self", "The other node has this one's name or origin. One of them is a copy: give it a name and an origin of its own.")
+	ErrPeerSelf     = fault.New(fault.Conflict, "peer_self", "The other node has this one's name or origin. One of them is a copy: give it a name and an origin of its own in its configuration, stop it, and run there: tandem adopt")
 	ErrPeerVersion  = fault.New(fault.Conflict, "peer_version", "The two nodes speak different protocols. Upgrade the older one.")
 )
 
