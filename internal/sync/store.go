@@ -202,6 +202,9 @@ func (a *applying) took(t *Table, r *Row) error {
 // conflicts where neither knew of the other. What both contain is kept in seen
 // either way, without a new seq: it says nothing that the peer does not know.
 func (a *applying) meet(t *Table, in, mine *Row) (bool, error) {
+	if in.Owner == "" { // a tombstone that names nobody deletes a row that stays somebody's
+		in.Owner = mine.Owner
+	}
 	won := newer(*in, *mine)
 	stays, goes := mine, in
 	if won {
