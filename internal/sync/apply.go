@@ -64,11 +64,11 @@ func (l *Log) Cursor(ctx context.Context, peer string) (string, error) {
 func (l *Log) Decode(entries []json.RawMessage) Batch {
 	b := Batch{rows: map[string][]Row{}}
 	for _, raw := range entries {
-		all, err := members(raw)
+		all, err := unsorted(raw)
 		switch {
 		case err == nil && slices.ContainsFunc(all, isFact):
 			var f Fact
-			if f, err = readFact(raw); err == nil {
+			if f, err = readFact(raw, all); err == nil {
 				b.facts = append(b.facts, f)
 			}
 		case err == nil:
@@ -86,7 +86,10 @@ func (l *Log) Decode(entries []json.RawMessage) Batch {
 
 func isFact(f Field) bool { return f.Name == "table" && string(f.Value) == `"`+FactsTable+`"` }
 
-func readFact(raw json.RawMessage) (f Fact, err error) {
+func readFact(raw json.RawMessage, all []Field) (f Fact, err error) {
+	if err := sortFields(all); err != nil {
+		return f, err
+	}
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return f, errors.New("not a fact")
 	}

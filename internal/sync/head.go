@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -33,11 +34,24 @@ func (u UID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, u[:]),
 // UnmarshalText reads what MarshalText wrote.
 func (u *UID) UnmarshalText(b []byte) error {
 	if hex.DecodedLen(len(b)) != len(u) {
-		return errors.New("not a uid of 32 hexadecimal digits")
+		return errNotUID
 	}
 	_, err := hex.Decode(u[:], b)
 	return err
 }
+
+// read reads a uid as it stands in JSON.
+func (u *UID) read(v []byte) error {
+	if len(v) != 2+2*len(u) || v[0] != '"' {
+		return errNotUID
+	}
+	if _, err := hex.Decode(u[:], v[1:len(v)-1]); err != nil {
+		return errNotUID
+	}
+	return nil
+}
+
+var errNotUID = errors.New("not a uid of 32 hexadecimal digits")
 
 func (u UID) String() string { return hex.EncodeToString(u[:]) }
 
@@ -85,14 +99,25 @@ type Seen string
 // MarshalJSON writes the object.
 func (s Seen) MarshalJSON() ([]byte, error) { return []byte(s), nil }
 
-// UnmarshalJSON reads an object of stamps and refuses anything else.
-func (s *Seen) UnmarshalJSON(b []byte) error {
-	var entries map[string]int64
-	if err := json.Unmarshal(b, &entries); err != nil {
-		return err
+// readSeen reads an object of stamps and refuses anything else.
+func readSeen(v []byte) (Seen, error) {
+	all, err := members(v)
+	if err != nil {
+		return "", err
 	}
-	*s = seenOf(entries)
-	return nil
+	for _, f := range all {
+		if _, err := integer(f.Value); err != nil {
+			return "", err
+		}
+	}
+	if len(all) == 1 && !bytes.ContainsAny(v, " \t\n\r\\") { // as nearly all are, and as it is kept
+		return Seen(v), nil
+	}
+	entries := make(map[string]int64, len(all))
+	for _, f := range all {
+		entries[f.Name], _ = integer(f.Value)
+	}
+	return seenOf(entries), nil
 }
 
 func seenOf(entries map[string]int64) Seen {

@@ -3,10 +3,12 @@ package sync
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -26,44 +28,39 @@ type Row struct {
 	Fields  []Field // sorted by name; defaults and nulls left out
 }
 
-// wireHead is Head's form in JSON.
-type wireHead struct {
-	Table     string `json:"table,omitempty"`
-	Origin    int64  `json:"origin"`
-	ID        int64  `json:"id"`
-	UID       UID    `json:"uid"`
-	Owner     string `json:"owner,omitempty"`
-	CreatedAt int64  `json:"created_at,omitempty"`
-	UpdatedAt int64  `json:"updated_at"`
-	UpdatedBy string `json:"updated_by"`
-	DeletedAt *int64 `json:"deleted_at,omitempty"`
-	AliasOf   *UID   `json:"alias_of,omitempty"`
-	Seen      Seen   `json:"seen,omitempty"`
-}
-
-// With returns fields, sorted by name, with one of them set; a nil value takes it out.
-func With(fields []Field, name string, value json.RawMessage) []Field {
-	fields = slices.DeleteFunc(slices.Clone(fields), func(f Field) bool { return f.Name == name })
-	if value != nil {
-		fields = append(fields, Field{name, value})
-		slices.SortFunc(fields, byName)
-	}
-	return fields
-}
-
 // MarshalJSON writes the row flat: a field that only the reader knows looks like
 // any other.
 func (r Row) MarshalJSON() ([]byte, error) {
-	h := wireHead{r.Table, r.Origin, r.ID, r.UID, r.Owner, r.CreatedAt, r.UpdatedAt, r.UpdatedBy, r.DeletedAt, r.AliasOf, r.Seen}
-	return appendFields(h, r.Fields)
+	return r.appendJSON(make([]byte, 0, 400), r.Fields), nil
 }
 
-func appendFields(head any, fields []Field) ([]byte, error) {
-	b, err := json.Marshal(head)
-	if err != nil {
-		return nil, err
+// appendJSON writes the row with some fields; what is empty is left out.
+func (r *Row) appendJSON(b []byte, fields []Field) []byte {
+	b = append(b, '{')
+	if r.Table != "" {
+		b = append(appendText(append(b, `"table":`...), r.Table), ',')
 	}
-	return appendMembers(b[:len(b)-1], fields), nil
+	b = strconv.AppendInt(append(b, `"origin":`...), r.Origin, 10)
+	b = strconv.AppendInt(append(b, `,"id":`...), r.ID, 10)
+	b = append(hex.AppendEncode(append(b, `,"uid":"`...), r.UID[:]), '"')
+	if r.Owner != "" {
+		b = appendText(append(b, `,"owner":`...), r.Owner)
+	}
+	if r.CreatedAt != 0 {
+		b = strconv.AppendInt(append(b, `,"created_at":`...), r.CreatedAt, 10)
+	}
+	b = strconv.AppendInt(append(b, `,"updated_at":`...), r.UpdatedAt, 10)
+	b = appendText(append(b, `,"updated_by":`...), r.UpdatedBy)
+	if r.DeletedAt != nil {
+		b = strconv.AppendInt(append(b, `,"deleted_at":`...), *r.DeletedAt, 10)
+	}
+	if r.AliasOf != nil {
+		b = append(hex.AppendEncode(append(b, `,"alias_of":"`...), r.AliasOf[:]), '"')
+	}
+	if r.Seen != "" {
+		b = append(append(b, `,"seen":`...), r.Seen...)
+	}
+	return appendMembers(b, fields)
 }
 
 // appendMembers ends an object that was begun.
@@ -72,14 +69,14 @@ func appendMembers(b []byte, fields []Field) []byte {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(append(append(b, quote(f.Name)...), ':'), f.Value...)
+		b = append(append(appendText(b, f.Name), ':'), f.Value...)
 	}
 	return append(b, '}')
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote, here or in another version.
 func (r *Row) UnmarshalJSON(b []byte) error {
-	all, err := members(b)
+	all, err := unsorted(b)
 	if err != nil {
 		return err
 	}
@@ -89,46 +86,62 @@ func (r *Row) UnmarshalJSON(b []byte) error {
 // read fills the row from its members. Names are taken as they are written: one
 // that differs in case is a field of its own.
 func (r *Row) read(all []Field) error {
-	*r = Row{Head: Head{Ref: Ref{Origin: -1}, Seen: nothingSeen}}
+	*r = Row{Head: Head{Ref: Ref{Origin: -1}, Seen: nothingSeen}, Fields: all[:0]}
+	var had uint
 	for _, f := range all {
-		if dest := r.dest(f.Name); dest != nil {
-			if err := json.Unmarshal(f.Value, dest); err != nil {
-				return fmt.Errorf("%s: %w", f.Name, err)
-			}
-		} else if string(f.Value) != "null" {
+		place := slices.Index(headNames, f.Name)
+		switch {
+		case place >= 0 && had&(1<<place) != 0:
+			return fmt.Errorf("two members %q", f.Name)
+		case place >= 0:
+			had |= 1 << place
+		}
+		if string(f.Value) == "null" {
+			continue
+		}
+		if place < 0 {
 			r.Fields = append(r.Fields, Field{f.Name, canonical(f.Value)})
+		} else if err := r.set(f.Name, f.Value); err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
 		}
 	}
-	return nil
+	return sortFields(r.Fields)
 }
 
-// dest is where a member of the head goes; nil is a field.
-func (r *Row) dest(name string) any {
+// headNames are the members of a row that are not fields, the order in which they
+// are written.
+var headNames = strings.Fields(`table origin id uid owner created_at updated_at updated_by deleted_at alias_of seen`)
+
+// set reads a member of the head.
+func (r *Row) set(name string, v json.RawMessage) (err error) {
 	switch name {
 	case "table":
-		return &r.Table
+		r.Table, err = text(v)
 	case "origin":
-		return &r.Origin
+		r.Origin, err = integer(v)
 	case "id":
-		return &r.ID
+		r.ID, err = integer(v)
 	case "uid":
-		return &r.UID
+		err = r.UID.read(v)
 	case "owner":
-		return &r.Owner
+		r.Owner, err = text(v)
 	case "created_at":
-		return &r.CreatedAt
+		r.CreatedAt, err = integer(v)
 	case "updated_at":
-		return &r.UpdatedAt
+		r.UpdatedAt, err = integer(v)
 	case "updated_by":
-		return &r.UpdatedBy
+		r.UpdatedBy, err = text(v)
 	case "deleted_at":
-		return &r.DeletedAt
+		var at int64
+		at, err = integer(v)
+		r.DeletedAt = &at
 	case "alias_of":
-		return &r.AliasOf
+		r.AliasOf = &UID{}
+		err = r.AliasOf.read(v)
 	case "seen":
-		return &r.Seen
+		r.Seen, err = readSeen(v)
 	}
-	return nil
+	return err
 }
 
 // addExtra adds the members of a JSON object that this file keeps.
@@ -146,18 +159,12 @@ func (r *Row) addExtra(object string) error {
 // the row says, the same on both nodes whatever their versions. A tombstone says
 // only that it is one.
 func (r Row) hash() [sha256.Size]byte {
-	h := wireHead{Origin: r.Origin, ID: r.ID, UID: r.UID, UpdatedAt: r.UpdatedAt, UpdatedBy: r.UpdatedBy, DeletedAt: r.DeletedAt, AliasOf: r.AliasOf}
+	r.Table, r.Seen = "", ""
 	fields := r.Fields
-	if r.DeletedAt == nil {
-		h.Owner, h.CreatedAt = r.Owner, r.CreatedAt
-	} else {
-		fields = nil
+	if r.DeletedAt != nil {
+		r.Owner, r.CreatedAt, fields = "", 0, nil
 	}
-	b, err := appendFields(h, fields)
-	if err != nil {
-		panic("sync: a head did not marshal: " + err.Error())
-	}
-	return sha256.Sum256(b)
+	return sha256.Sum256(r.appendJSON(make([]byte, 0, 400), fields))
 }
 
 // newer is the rule: the larger stamp wins, then the larger name of who wrote it,

@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,6 +108,9 @@ func (t *Table) scan(r sqlite.Row) (Row, error) {
 	if alias != nil {
 		row.AliasOf = (*UID)(alias)
 	}
+	if _, err := readSeen([]byte(row.Seen)); err != nil {
+		row.Seen = nothingSeen // edited by hand: it contains what nobody can tell
+	}
 	for i, c := range t.Columns {
 		raw, err := c.encode(values[i])
 		if err != nil {
@@ -125,7 +129,7 @@ func (t *Table) scan(r sqlite.Row) (Row, error) {
 }
 
 // encode returns a stored value as JSON, or nil when it is the column's default.
-func (c Column) encode(v any) (json.RawMessage, error) {
+func (c *Column) encode(v any) (json.RawMessage, error) {
 	switch v := v.(type) {
 	case nil:
 		return nil, nil
@@ -145,14 +149,14 @@ func (c Column) encode(v any) (json.RawMessage, error) {
 			return canonicalText(v)
 		}
 		if !utf8.ValidString(v) || strings.IndexByte(v, 0) >= 0 {
-			return nil, errors.New("not plain text") // the peer would read something else, or nothing
+			return nil, errNotPlain // the peer would read something else, or nothing
 		}
 		return quote(v), nil
 	}
 	return nil, fmt.Errorf("a column of kind %d holds %T", c.Kind, v)
 }
 
-func (c Column) defaulted() string {
+func (c *Column) defaulted() string {
 	if c.Default == "" && (c.Kind == Integer || c.Kind == Bool) {
 		return "0"
 	}
@@ -161,28 +165,27 @@ func (c Column) defaulted() string {
 
 // canonicalText is canonical for text that nobody has read yet.
 func canonicalText(s string) (json.RawMessage, error) {
-	if !json.Valid([]byte(s)) || !utf8.ValidString(s) {
-		return nil, errors.New("not JSON")
+	b := []byte(s)
+	if end := valueEnd(b, space(b, 0), 0); end < 0 || space(b, end) != len(b) || !utf8.Valid(b) {
+		return nil, errNotJSON
 	}
-	return canonical(json.RawMessage(s)), nil
+	return canonical(b), nil
 }
 
 // canonical checks the fields that the table knows and spells them as scan would,
 // defaults left out: a version that came must not differ from the same one here.
 func (t *Table) canonical(fields []Field) ([]Field, error) {
-	out := make([]Field, 0, len(fields))
+	out := fields[:0]
+	columns := t.Columns
 	for _, f := range fields { // both sorted by name
-		c, known := slices.BinarySearchFunc(t.Columns, f.Name, func(c Column, name string) int { return strings.Compare(c.Name, name) })
-		if !known {
-			out = append(out, f)
-			continue
+		for len(columns) > 0 && columns[0].Name < f.Name {
+			columns = columns[1:]
 		}
-		v, err := t.Columns[c].decode(f.Value)
-		if err == nil {
-			f.Value, err = t.Columns[c].encode(v)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		if len(columns) > 0 && columns[0].Name == f.Name {
+			var err error
+			if f.Value, err = columns[0].canonical(f.Value); err != nil {
+				return nil, fmt.Errorf("%s: %w", f.Name, err)
+			}
 		}
 		if f.Value != nil {
 			out = append(out, f)
@@ -191,18 +194,29 @@ func (t *Table) canonical(fields []Field) ([]Field, error) {
 	return out, nil
 }
 
+// canonical spells a value of the column as scan would; nil is its default.
+func (c *Column) canonical(v json.RawMessage) (json.RawMessage, error) {
+	if c.Kind == Text && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
+		if !c.Null && string(v[1:len(v)-1]) == c.Default {
+			return nil, nil
+		}
+		return v, nil
+	}
+	value, err := c.decode(v)
+	if err != nil {
+		return nil, err
+	}
+	return c.encode(value)
+}
+
 // decode returns a JSON value as an argument. A nil value is the default.
-func (c Column) decode(raw json.RawMessage) (any, error) {
+func (c *Column) decode(raw json.RawMessage) (any, error) {
 	if raw == nil || string(raw) == "null" {
 		return c.absent(), nil
 	}
 	switch c.Kind {
 	case Integer:
-		n, err := strconv.ParseInt(string(raw), 10, 64)
-		if err != nil {
-			return nil, errors.New("not a whole number of 64 bits") // the error of ParseInt would quote it
-		}
-		return n, nil
+		return integer(raw)
 	case Bool:
 		switch string(raw) {
 		case "true":
@@ -214,17 +228,14 @@ func (c Column) decode(raw json.RawMessage) (any, error) {
 	case JSON:
 		return string(raw), nil
 	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, errors.New("not a string")
+	s, err := text(raw)
+	if err == nil && strings.IndexByte(s, 0) >= 0 {
+		err = errNotPlain
 	}
-	if strings.IndexByte(s, 0) >= 0 {
-		return nil, errors.New("not plain text")
-	}
-	return s, nil
+	return s, err
 }
 
-func (c Column) absent() any {
+func (c *Column) absent() any {
 	switch {
 	case c.Null:
 		return nil
