@@ -217,6 +217,10 @@ func (t *Table) entry(r sqlite.Row) (entry, error) {
 	if err == nil {
 		err = row.check()
 	}
+	if err != nil && row.DeletedAt != nil { // it says that it is deleted, and need say no more
+		row.Fields = nil
+		err = row.check()
+	}
 	if err != nil {
 		return entry{seq: row.Seq, bad: row.aside(Unencodable, err)}, nil
 	}

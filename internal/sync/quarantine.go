@@ -122,6 +122,16 @@ func (l *Log) clearTx(tx *sqlite.Tx, table string, uid UID, at int64) error {
 	return err
 }
 
+// clearCameTx is clearTx but for what is this file's own: that an older version came
+// from the peer does not say that the one here can be sent.
+func (l *Log) clearCameTx(tx *sqlite.Tx, table string, uid UID, at int64) error {
+	if l.aside == 0 {
+		return nil
+	}
+	_, err := tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ? AND updated_at <= ? AND kind <> 'unencodable'`, table, uid[:], at)
+	return err
+}
+
 const quarantineColumns = `tbl, coalesce(origin, -1), coalesce(id, 0), uid, owner, kind, reason, updated_at, at, entry`
 
 func scanQuarantined(r sqlite.Row) (q Quarantined, err error) {

@@ -28,6 +28,14 @@ type Row struct {
 	Fields  []Field // sorted by name; defaults and nulls left out
 }
 
+// With returns fields, sorted by name, with one of them set.
+func With(fields []Field, name string, value json.RawMessage) []Field {
+	fields = slices.DeleteFunc(slices.Clone(fields), func(f Field) bool { return f.Name == name })
+	fields = append(fields, Field{name, value})
+	slices.SortFunc(fields, byName)
+	return fields
+}
+
 // MarshalJSON writes the row flat: a field that only the reader knows looks like
 // any other.
 func (r Row) MarshalJSON() ([]byte, error) {

@@ -220,7 +220,11 @@ func (a *applying) meet(t *Table, in, mine *Row) (bool, error) {
 		in.Seen = both
 		return true, nil
 	}
-	if err := a.clearTx(a.tx, t.Name, in.UID, mine.UpdatedAt); err != nil {
+	clear := a.clearCameTx
+	if in.UpdatedAt == mine.UpdatedAt { // the peer has what is here
+		clear = a.clearTx
+	}
+	if err := clear(a.tx, t.Name, in.UID, mine.UpdatedAt); err != nil {
 		return false, err
 	}
 	if both == mine.Seen {
