@@ -115,7 +115,9 @@ func (h *history) step() {
 }
 
 // text is now and then one that was used before: two who write the same lose nothing.
-func (h *history) text() string { return fmt.Sprint("t", h.n%rapid.SampledFrom([]int{2, 1000}).Draw(h.rt, "same")) }
+func (h *history) text() string {
+	return fmt.Sprint("t", h.n%rapid.SampledFrom([]int{2, 1000}).Draw(h.rt, "same"))
+}
 
 // serve has a node serve its log, from where its peer is or from the start.
 func (h *history) serve(i int) {

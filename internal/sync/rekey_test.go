@@ -234,7 +234,10 @@ func TestRowMadeUnderTwoKeysIsOneUnderTheSmaller(t *testing.T) {
 func TestRequestMakesOneRowForAWeek(t *testing.T) {
 	local, cloud := pair(t)
 	asked := sync.Asked{Route: "POST /v1/todos", Key: "k1"}
-	ask := func(n *node, owner string, by sync.Asked) (sync.Ref, bool) { t.Helper(); return n.ask(owner, by, "asked") }
+	ask := func(n *node, owner string, by sync.Asked) (sync.Ref, bool) {
+		t.Helper()
+		return n.ask(owner, by, "asked")
+	}
 	first, made := ask(local, "ann", asked)
 	equal(t, "made", made, true)
 	again, made := ask(local, "ann", asked)
