@@ -108,6 +108,9 @@ func (l *Log) readRow(all []Field) (r Row, err error) {
 	if err = r.check(); err == nil {
 		r.Fields, err = t.canonical(r.Fields)
 	}
+	if err == nil {
+		r.own, err = t.values(r.Fields)
+	}
 	return r, err
 }
 

@@ -94,6 +94,7 @@ func writeDurably(path string, b []byte) error {
 type guard struct {
 	path   string
 	fence  fence
+	read   int64     // a seq that the peer may have read in this life
 	stamp  time.Time // of the last write of Served
 	absent bool      // there was none when the log was opened
 }
@@ -136,14 +137,16 @@ func with(ids map[string]int64, table string, id int64) map[string]int64 {
 	return next
 }
 
-// served notes, at most once a second, that the peer may have read up to seq. What
-// the fence does not know yet, the tokens tell.
+// served notes, at most once a second, that the peer may have read up to seq; what
+// came within the second is noted with the next look, also at nothing. What the fence
+// does not know yet, the tokens tell.
 func (g *guard) served(seq int64, now time.Time) error {
-	if g.path == "" || seq <= g.fence.Served || now.Sub(g.stamp).Abs() < fenceEvery {
+	g.read = max(g.read, seq)
+	if g.path == "" || g.read <= g.fence.Served || now.Sub(g.stamp).Abs() < fenceEvery {
 		return nil
 	}
 	next := g.fence
-	next.Served, g.stamp = seq, now
+	next.Served, g.stamp = g.read, now
 	return g.replace(next)
 }
 

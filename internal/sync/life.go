@@ -94,6 +94,7 @@ func (l *Log) renewTx(tx *sqlite.Tx) error {
 		l.last.ids[table] = max(id, next.Reserved[table])
 		next.Floor = with(next.Floor, table, l.last.ids[table])
 	}
+	l.guard.read = 0
 	if err := l.guard.replace(next); err != nil {
 		return err
 	}

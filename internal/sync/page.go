@@ -88,17 +88,24 @@ func (l *Log) page(ctx context.Context, cursor string, limit int) (Page, error) 
 		}
 		p.Entries, p.At = append(p.Entries, e.json), e.seq
 	}
-	if err := l.setAside(ctx, bad); err != nil || len(p.Entries) == 0 {
+	if err := l.setAside(ctx, bad); err != nil {
 		return p, err
+	}
+	if len(p.Entries) == 0 {
+		return p, l.served(0)
 	}
 	token := newToken()
 	p.Cursor = fmt.Sprintf("%s.%d.%s", l.incarnation, p.At, token)
 	if err := l.db.Write(ctx, func(tx *sqlite.Tx) error { return l.issueTx(tx, token, p.At, cursor, from) }); err != nil {
 		return p, err
 	}
+	return p, l.served(p.At)
+}
+
+func (l *Log) served(seq int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return p, l.guard.served(p.At, l.db.Now())
+	return l.guard.served(seq, l.db.Now())
 }
 
 // notIssued is the reset of a cursor of this life that this life did not issue.

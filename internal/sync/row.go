@@ -26,6 +26,8 @@ type Row struct {
 	Head
 	AliasOf *UID    // of a tombstone that stands for a key which a row no longer has: the row
 	Fields  []Field // sorted by name; defaults and nulls left out
+
+	own []any // Fields as arguments of its table's upsert, where they have been read already
 }
 
 // With returns fields, sorted by name, with one of them set.
@@ -158,7 +160,12 @@ func (r *Row) addExtra(object string) error {
 	if err != nil {
 		return err
 	}
-	r.Fields = append(r.Fields, all...)
+	for _, f := range all {
+		// A column that was made since, and holds a value, says what the field is.
+		if !slices.ContainsFunc(r.Fields, func(own Field) bool { return own.Name == f.Name }) {
+			r.Fields = append(r.Fields, f)
+		}
+	}
 	slices.SortFunc(r.Fields, byName)
 	return nil
 }
@@ -245,18 +252,28 @@ const maxID = 1 << 53
 // after which SQLite's functions see nothing.
 func plain(s string) bool { return len(s) <= 200 && strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) }
 
-// args returns the row as arguments of its table's upsert. The fields are those that
-// canonical returned.
+// args adds the row as arguments of its table's upsert.
 func (t *Table) args(args []any, r *Row) ([]any, error) {
-	var alias, extra any
+	own := r.own
+	if own == nil {
+		var err error
+		if own, err = t.values(r.Fields); err != nil {
+			return nil, err
+		}
+	}
+	var alias any
 	if r.AliasOf != nil {
 		alias = r.AliasOf[:]
 	}
-	args = append(append(args, r.Head.Args()...), alias, nil)
-	at := len(args) - 1
+	return append(append(append(args, r.Head.Args()...), alias), own...), nil
+}
+
+// values returns extra and the columns as arguments, of fields that canonical returned.
+func (t *Table) values(fields []Field) ([]any, error) {
+	values := make([]any, 1, 1+len(t.Columns))
 	var unknown []Field
-	fields := r.Fields
-	for _, c := range t.Columns { // both sorted by name
+	for i := range t.Columns { // both sorted by name
+		c := &t.Columns[i]
 		for len(fields) > 0 && fields[0].Name < c.Name {
 			unknown, fields = append(unknown, fields[0]), fields[1:]
 		}
@@ -268,11 +285,10 @@ func (t *Table) args(args []any, r *Row) ([]any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
-		args = append(args, v)
+		values = append(values, v)
 	}
 	if unknown = append(unknown, fields...); len(unknown) > 0 {
-		extra = string(appendMembers([]byte{'{'}, unknown))
+		values[0] = string(appendMembers([]byte{'{'}, unknown))
 	}
-	args[at] = extra
-	return args, nil
+	return values, nil
 }

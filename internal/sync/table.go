@@ -91,7 +91,7 @@ func tableNames(tables []*Table) []string {
 	return out
 }
 
-// scan reads a row of selectAll. Fields whose value is the default are left out,
+// scan reads a row of selectAll; with an error, all of it that can be read. Fields whose value is the default are left out,
 // so that a column which one side does not have yet changes no hash.
 func (t *Table) scan(r sqlite.Row) (Row, error) {
 	row := Row{Table: t.Name}
@@ -111,21 +111,23 @@ func (t *Table) scan(r sqlite.Row) (Row, error) {
 	if _, err := readSeen([]byte(row.Seen)); err != nil {
 		row.Seen = nothingSeen // edited by hand: it contains what nobody can tell
 	}
-	for i, c := range t.Columns {
+	row.Fields = make([]Field, 0, len(values))
+	var broken error
+	for i := range values {
+		c := &t.Columns[i]
 		raw, err := c.encode(values[i])
 		if err != nil {
-			return row, fmt.Errorf("%s %s: %s: %w", t.Name, row.Ref, c.Name, err)
-		}
-		if raw != nil {
+			broken = fmt.Errorf("%s %s: %s: %w", t.Name, row.Ref, c.Name, err)
+		} else if raw != nil {
 			row.Fields = append(row.Fields, Field{c.Name, raw})
 		}
 	}
 	if extra != nil {
 		if err := row.addExtra(*extra); err != nil {
-			return row, fmt.Errorf("%s %s: extra: %w", t.Name, row.Ref, err)
+			broken = fmt.Errorf("%s %s: extra: %w", t.Name, row.Ref, err)
 		}
 	}
-	return row, nil
+	return row, broken
 }
 
 // encode returns a stored value as JSON, or nil when it is the column's default.
