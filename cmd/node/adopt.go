@@ -13,6 +13,7 @@ import (
 	"tandem/internal/scheduler"
 	"tandem/internal/sqlite"
 	nodesync "tandem/internal/sync"
+	"tandem/internal/users"
 )
 
 func adoptCommand(o *options) *cobra.Command {
@@ -72,6 +73,9 @@ func (o *options) adopt(ctx context.Context, out outside) (err error) {
 // killed before is refused by a start, and adopted again.
 func (f *folder) adopt(ctx context.Context, node config.Node, out outside) (parked int, err error) {
 	if parked, err = f.startOver(ctx); err != nil {
+		return 0, err
+	}
+	if err := f.users.Write(ctx, users.AdoptTx); err != nil {
 		return 0, err
 	}
 	// The answers that the other node gave are its own, and so is what seals them.

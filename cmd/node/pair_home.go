@@ -112,7 +112,7 @@ func (n *node) pairJoin(ctx context.Context, in pairRequest) (pairPlan, error) {
 		return plan, err
 	}
 	n.out.crash("pair.moved")
-	if err := n.users.Import(ctx, answer.Directory.Generation, answer.Directory.Body); err != nil {
+	if err := n.users.Join(ctx, answer.Directory.Generation, answer.Directory.Body); err != nil {
 		return plan, err
 	}
 	n.out.crash("pair.copied")

@@ -343,3 +343,29 @@ func TestTwoWhoDoNotNameEachOtherAreNoPair(t *testing.T) {
 		})
 	}
 }
+
+// The operator copied the secret by hand, and did not pair: nothing crosses that would
+// be nobody's, and home says what to do.
+func TestASecretAloneMakesNoPairOfStrangers(t *testing.T) {
+	inStrangeBubble(t, func(t *testing.T, b *bubble) {
+		must(t, b.home.node.replaceSecret(b.cloud.node.keys.Accept()...))
+		home, cloud := b.home.rows(tables), b.cloud.rows(tables)
+		healed()
+		status := b.home.node.client.Status()
+		equal(t, "what is wrong", status.Code, "accounts_not_joined")
+		if !strings.Contains(status.Detail, "tandem pair") {
+			t.Errorf("it says %q", status.Detail)
+		}
+		b.home.kill()
+		b.home.on()
+		settle(time.Minute)
+		equal(t, "rows at home", fmt.Sprint(b.home.rows(tables)), fmt.Sprint(home))
+		equal(t, "rows at the cloud", fmt.Sprint(b.cloud.rows(tables)), fmt.Sprint(cloud))
+		equal(t, "phones at home", b.home.phones(), "phone")
+		if b.home.enter(bob, homesPassword) == "" {
+			t.Error("Bob cannot log in at home any more")
+		}
+		must(t, b.pairs(homesPassword))
+		b.isPair()
+	})
+}

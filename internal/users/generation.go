@@ -56,10 +56,11 @@ func heldTx(tx *sqlite.Tx) (generation, error) {
 	return g, nil
 }
 
-func holdTx(tx *sqlite.Tx, g generation) error {
+// holdTx names the directory held. Own says that it is made here.
+func holdTx(tx *sqlite.Tx, g generation, own bool) error {
 	_, err := tx.Exec(`
-		INSERT INTO directory (one, generation)
-		VALUES (1, ?)
-		ON CONFLICT (one) DO UPDATE SET generation = excluded.generation`, g.String())
+		INSERT INTO directory (one, generation, own)
+		VALUES (1, ?, ?)
+		ON CONFLICT (one) DO UPDATE SET generation = excluded.generation, own = excluded.own`, g.String(), own)
 	return err
 }

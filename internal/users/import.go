@@ -3,6 +3,7 @@ package users
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
@@ -14,7 +15,20 @@ import (
 // generation held, or an older one of its incarnation, changes nothing. A body that
 // is not a whole directory is bad_directory and changes nothing, and so is an empty
 // one where accounts are held: an authority that lost its file must not lock all out.
+//
+// Where accounts are held that were made here, before there was an authority, one that
+// lacks any of them is ErrUnjoined: what that owns would be nobody's. Join takes it.
 func (s *Store) Import(ctx context.Context, generation string, body []byte) error {
+	return s.take(ctx, generation, body, s.Unjoined())
+}
+
+// Join is Import once what the accounts own that are held here has become the
+// authority's accounts'.
+func (s *Store) Join(ctx context.Context, generation string, body []byte) error {
+	return s.take(ctx, generation, body, false)
+}
+
+func (s *Store) take(ctx context.Context, generation string, body []byte, whole bool) error {
 	if s.o.Authority {
 		return fault.New(fault.Conflict, "accounts_live_here", "Accounts are kept by this node; it takes no directory from another.")
 	}
@@ -38,6 +52,9 @@ func (s *Store) Import(ctx context.Context, generation string, body []byte) erro
 		if len(accounts) == 0 && len(have) > 0 {
 			return errBadDirectory.Because(errors.New("empty, and accounts are held here"))
 		}
+		if whole && !includesAll(accounts, have) {
+			return ErrUnjoined
+		}
 		if err := replaceTx(tx, have, accounts); err != nil {
 			return err
 		}
@@ -46,6 +63,15 @@ func (s *Store) Import(ctx context.Context, generation string, body []byte) erro
 		})
 		return s.changedTx(tx, g)
 	})
+}
+
+func includesAll(accounts, have []record) bool {
+	for _, h := range have {
+		if !slices.ContainsFunc(accounts, func(a record) bool { return a.ID == h.ID }) {
+			return false
+		}
+	}
+	return true
 }
 
 // replaceTx turns the accounts held into those that came.

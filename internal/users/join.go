@@ -14,6 +14,19 @@ import (
 // another's since it was asked about.
 var errAccountsMoved = fault.New(fault.Conflict, "accounts_changed", "The accounts at the other node have changed meanwhile. Do it once more.")
 
+// ErrUnjoined is what keeps a node that was alone from its peer: taking over the
+// accounts of that one would leave what its own have to nobody.
+var ErrUnjoined = fault.New(fault.Conflict, "accounts_not_joined", "This node has accounts of its own, and has not been joined with the other node. Run tandem pair there, and tandem pair CODE here.")
+
+// Unjoined reports whether this node was the authority and has accounts from then,
+// and no directory has come in their place. It reads memory only.
+func (s *Store) Unjoined() bool { return s.unjoined.Load() }
+
+func unjoinedTx(tx *sqlite.Tx) (bool, error) {
+	_, found, err := sqlite.One(tx, sqlite.Value[int], `SELECT 1 FROM directory WHERE own = 1 AND EXISTS (SELECT 1 FROM users)`)
+	return found, err
+}
+
 // Known names an account, and says no more of it.
 type Known struct {
 	ID    string `json:"id"`
@@ -92,11 +105,21 @@ func (s *Store) TakeIn(ctx context.Context, body []byte) error {
 	})
 }
 
-// StartOverTx makes a file that is an older one, or another node's, fit to be this
-// node's: all sessions end, and the directory in it goes by no name, so that
-// whatever the authority has is newer.
+// StartOverTx makes a file that is an older one fit to be gone on with: all sessions
+// end, and a copied directory goes by no name, so that whatever the authority has is
+// newer.
 func StartOverTx(tx *sqlite.Tx) error {
 	if _, err := tx.Exec(`DELETE FROM sessions`); err != nil {
+		return err
+	}
+	_, err := tx.Exec(`DELETE FROM directory WHERE own = 0`)
+	return err
+}
+
+// AdoptTx is StartOverTx for another node's file: its accounts are no longer anybody's
+// own.
+func AdoptTx(tx *sqlite.Tx) error {
+	if err := StartOverTx(tx); err != nil {
 		return err
 	}
 	_, err := tx.Exec(`DELETE FROM directory`)

@@ -99,6 +99,44 @@ func TestWhoGivesAnAccountAwayProvesItsPassword(t *testing.T) {
 	}
 }
 
+// A node that was alone keeps its accounts until it is joined: another's that lack them
+// would leave their todos to nobody.
+func TestAccountsOfANodeThatWasAloneAreNotReplacedUnasked(t *testing.T) {
+	home, cloud, adas := joinable(t)
+	equal(t, "unjoined", home.Unjoined(), true)
+	equal(t, "the cloud", cloud.Unjoined(), false)
+	first(t, cloud) // Ada, under another id
+	generation, body, err := cloud.Export(t.Context())
+	ok(t, err)
+	before := home.accounts(t)
+	if err := home.Import(t.Context(), generation, body); !errors.Is(err, ErrUnjoined) {
+		t.Errorf("replaced: %v", err)
+	}
+	equal(t, "accounts", home.accounts(t), before)
+	for range 2 {
+		ok(t, home.Join(t.Context(), generation, body))
+		equal(t, "accounts", home.accounts(t), cloud.accounts(t))
+		equal(t, "unjoined", home.Unjoined(), false)
+	}
+	ok(t, cloud.SetPassword(t.Context(), cloudsAda(t, cloud), "password after"))
+	carry(t, cloud, home)
+	equal(t, "accounts", home.accounts(t), cloud.accounts(t))
+
+	again, empty, _ := joinable(t)
+	known, err := again.Known(t.Context())
+	ok(t, err)
+	ok(t, empty.TakeIn(t.Context(), carried(t, again, adas, known[0].ID, known[1].ID)))
+	carry(t, empty, again) // the same accounts: nothing changes hands
+	equal(t, "unjoined", again.Unjoined(), false)
+}
+
+func cloudsAda(t testing.TB, n node) string {
+	t.Helper()
+	a, err := n.Find(context.Background(), ada)
+	ok(t, err)
+	return a.ID
+}
+
 func TestAFileThatStartsOverHasNoSessionAndTakesAnyDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "users.db")
 	cloud, home := run(t, 1, true), start(t, path, 2, false)

@@ -30,6 +30,7 @@ type Store struct {
 	o        Options
 	cache    *cache
 	disabled atomic.Pointer[[]string]
+	unjoined atomic.Bool
 }
 
 // NewStore opens the accounts in db. On the authority each start begins another
@@ -40,7 +41,7 @@ func NewStore(ctx context.Context, db *sqlite.DB, o Options) (*Store, error) {
 	s := &Store{db: db, o: o, cache: newCache()}
 	if o.Authority {
 		err := db.Write(ctx, func(tx *sqlite.Tx) error {
-			return holdTx(tx, generation{incarnation: tx.NewID()})
+			return holdTx(tx, generation{incarnation: tx.NewID()}, true)
 		})
 		if err != nil {
 			return nil, err
@@ -51,7 +52,9 @@ func NewStore(ctx context.Context, db *sqlite.DB, o Options) (*Store, error) {
 		return nil, err
 	}
 	s.disabled.Store(&ids)
-	return s, nil
+	unjoined, err := sqlite.Read(ctx, db, unjoinedTx)
+	s.unjoined.Store(unjoined && !o.Authority)
+	return s, err
 }
 
 // Find returns the account of an address as people type it; user_not_found where
@@ -108,7 +111,7 @@ func (s *Store) own() error {
 // changedTx makes the accounts' change known: at once in this node's memory, and to
 // the peer by the generation g.
 func (s *Store) changedTx(tx *sqlite.Tx, g generation) error {
-	if err := holdTx(tx, g); err != nil {
+	if err := holdTx(tx, g, s.o.Authority); err != nil {
 		return err
 	}
 	ids, err := disabledTx(tx)
@@ -117,6 +120,7 @@ func (s *Store) changedTx(tx *sqlite.Tx, g generation) error {
 	}
 	tx.AfterCommit(func() {
 		s.disabled.Store(&ids)
+		s.unjoined.Store(false) // on either part: they are the authority's now
 		s.cache.clear()
 		if s.o.OnChange != nil {
 			s.o.OnChange()

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"tandem/internal/sync/link"
+)
+
+// joined is the way to the peer of a node whose accounts are the peer's. One that was
+// alone and has accounts of its own says nothing there before they are: rows would
+// cross that belong to nobody at the other end.
+type joined struct{ *node }
+
+// RoundTrip implements http.RoundTripper.
+func (j joined) RoundTrip(r *http.Request) (*http.Response, error) {
+	if j.users.Unjoined() {
+		if err := j.joinKnown(r.Context()); err != nil {
+			return nil, err
+		}
+	}
+	return j.out.peer.RoundTrip(r)
+}
+
+// joinKnown takes the peer's accounts over where each of this node's is among them,
+// as after its folder was copied: nothing changes hands, and nobody need be asked.
+func (n *node) joinKnown(ctx context.Context) error {
+	var theirs link.Hello
+	var all link.Whole
+	mine := n.hello()
+	peer := link.NewPeer(n.Peer.URL, n.Peer.Name, n.Node.Name, n.keys.Send(), n.out.peer)
+	if err := peer.Call(ctx, http.MethodPost, "hello", mine, &theirs); err != nil {
+		return err
+	}
+	if err := theirs.Check(mine, n.Peer.Name); err != nil {
+		return err
+	}
+	if err := peer.Call(ctx, http.MethodGet, "accounts", nil, &all); err != nil {
+		return err
+	}
+	return n.users.Import(ctx, all.Generation, all.Body)
+}
