@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -141,46 +142,26 @@ func (n *node) watching(ctx context.Context, s *sightings) (time.Duration, error
 		return 0, err
 	}
 	defer w.close()
+	last, err := w.highest(context.Background())
+	if err != nil {
+		return 0, err
+	}
 	news, err := w.PrepareContext(context.Background(), `SELECT rowid, content FROM todos WHERE rowid > ? ORDER BY rowid`)
 	if err != nil {
 		return 0, err
 	}
 	defer news.Close()
-	last, err := w.highest(context.Background())
-	if err != nil {
-		return 0, err
-	}
 	var gaps []float64
 	for before := monotonic(); ctx.Err() == nil; {
 		begun := monotonic()
-		found, err := func() (found bool, err error) {
-			rows, err := news.QueryContext(context.Background(), last)
-			if err != nil {
-				return false, err
-			}
-			defer rows.Close()
-			for rows.Next() {
-				var text string
-				if err := rows.Scan(&last, &text); err != nil {
-					return false, err
-				}
-				at := monotonic()
-				number, err := strconv.Atoi(text[strings.LastIndexByte(text, ' ')+1:])
-				if err != nil {
-					return false, err
-				}
-				s.add(number, at)
-				found = true
-			}
-			return found, rows.Err()
-		}()
+		now, err := s.noteAll(news, last)
 		if err != nil {
 			return 0, err
 		}
-		if found {
+		if now > last {
 			gaps = append(gaps, float64(monotonic()-before))
 		}
-		before = begun
+		last, before = now, begun
 		pause := syscall.NsecToTimespec(lookEvery.Nanoseconds())
 		_ = syscall.Nanosleep(&pause, nil)
 	}
@@ -188,6 +169,29 @@ func (n *node) watching(ctx context.Context, s *sightings) (time.Duration, error
 		return 0, errors.New("nothing came")
 	}
 	return time.Duration(quantile(gaps, 0.99)), nil
+}
+
+// noteAll notes the todos behind the last that was seen, and returns which is the
+// last now.
+func (s *sightings) noteAll(news *sql.Stmt, last int64) (int64, error) {
+	rows, err := news.Query(last)
+	if err != nil {
+		return last, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&last, &text); err != nil {
+			return last, err
+		}
+		at := monotonic()
+		number, err := strconv.Atoi(text[strings.LastIndexByte(text, ' ')+1:])
+		if err != nil {
+			return last, err
+		}
+		s.add(number, at)
+	}
+	return last, rows.Err()
 }
 
 func (b *bench) liveDown(ctx context.Context) error {

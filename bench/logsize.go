@@ -32,13 +32,9 @@ func (b *bench) logSize(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	var ids []string
-	for i := range todos {
-		id, err := in.add(sentence(i))
-		if err != nil {
-			return err
-		}
-		ids = append(ids, id)
+	ids, err := in.addAll(todos)
+	if err != nil {
+		return err
 	}
 	if err := in.edit(ids, edits/10); err != nil { // until each text has had its longest
 		return err
@@ -66,6 +62,18 @@ func (b *bench) logSize(ctx context.Context) (err error) {
 	b.figures.add(ours, logSize, entryCount, float64(read))
 	b.figures.add(ours, logSize, fileGrowth, float64(after-before)/1024)
 	return nil
+}
+
+func (s session) addAll(n int) ([]string, error) {
+	ids := make([]string, n)
+	for i := range ids {
+		id, err := s.add(sentence(i))
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id
+	}
+	return ids, nil
 }
 
 // edit gives the todos new texts, so many in all.
