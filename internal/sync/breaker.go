@@ -19,33 +19,32 @@ const (
 
 var errManyDeletes = errors.New("one of many deletes at once; an administrator decides whether they are meant")
 
-// holdDeletes takes the deletes out of a page when they would be too many.
+// holdDeletes takes the deletes out of a page when they would be too many, and those
+// of rows for which a person has not answered yet, however few they are.
 func (a *applying) holdDeletes(pages []page) error {
-	var doomed []*Row
-	for i := range pages {
-		p := &pages[i]
-		for j := range p.rows {
-			in := &p.rows[j]
-			if mine := p.mine[in.UID]; in.DeletedAt != nil && mine != nil && mine.DeletedAt == nil && newer(*in, *mine) {
-				known, err := a.ownerKnown(mine.Owner)
-				if err != nil {
-					return err
-				}
-				if known {
-					doomed = append(doomed, in)
-				}
-			}
+	doomed, err := a.doomed(pages)
+	if err != nil || len(doomed) == 0 {
+		return err
+	}
+	waiting, err := a.waiting()
+	if err != nil {
+		return err
+	}
+	fresh := 0
+	for _, in := range doomed {
+		if !waiting[in.UID] {
+			fresh++
 		}
 	}
-	if len(doomed) == 0 {
-		return nil
-	}
-	too, err := a.tooMany(len(doomed))
-	if err != nil || !too {
+	too, err := a.tooMany(fresh)
+	if err != nil {
 		return err
 	}
 	held := map[UID]bool{}
 	for _, in := range doomed {
+		if !too && !waiting[in.UID] {
+			continue
+		}
 		raw, err := in.MarshalJSON()
 		if err != nil {
 			return err
@@ -61,6 +60,41 @@ func (a *applying) holdDeletes(pages []page) error {
 		pages[i].drop(held)
 	}
 	return nil
+}
+
+// doomed returns the entries that would delete a row which lives here. Those of an
+// owner who is no longer in the directory are not among them.
+func (a *applying) doomed(pages []page) ([]*Row, error) {
+	var all []*Row
+	for i := range pages {
+		p := &pages[i]
+		for j := range p.rows {
+			in := &p.rows[j]
+			if mine := p.mine[in.UID]; in.DeletedAt != nil && mine != nil && mine.DeletedAt == nil && newer(*in, *mine) {
+				known, err := a.ownerKnown(mine.Owner)
+				if err != nil {
+					return nil, err
+				}
+				if known {
+					all = append(all, in)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// waiting is the rows whose delete is held.
+func (a *applying) waiting() (map[UID]bool, error) {
+	if a.aside == 0 {
+		return nil, nil
+	}
+	uids, err := sqlite.All(a.tx, sqlite.Value[UID], `SELECT uid FROM sync_quarantine WHERE kind = 'held_delete'`)
+	all := make(map[UID]bool, len(uids))
+	for _, uid := range uids {
+		all[uid] = true
+	}
+	return all, err
 }
 
 func (p *page) drop(uids map[UID]bool) {
@@ -82,6 +116,9 @@ func (a *applying) ownerKnown(owner string) (bool, error) {
 
 // tooMany counts n deletes, unless with those of this hour they would be too many.
 func (a *applying) tooMany(n int) (bool, error) {
+	if n == 0 {
+		return false, nil
+	}
 	type hour struct{ deletes, from int64 }
 	h, _, err := sqlite.One(a.tx, func(r sqlite.Row) (h hour, err error) { return h, r.Scan(&h.deletes, &h.from) },
 		`SELECT deletes, deletes_from FROM sync_state`)
