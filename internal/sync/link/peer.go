@@ -80,6 +80,9 @@ func (p *Peer) Call(ctx context.Context, method, path string, in, out any) error
 		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := p.http.Do(req)
+	if own, ok := errors.AsType[*fault.Error](err); ok { // the transport's: this node keeps from calling
+		return own
+	}
 	if err != nil {
 		return ErrPeerAway.Because(err)
 	}
