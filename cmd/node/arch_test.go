@@ -28,7 +28,7 @@ var may = map[string][]string{
 	"internal/lease":             {"internal/sqlite"},
 	"internal/sync":              {"internal/fault", "internal/sqlite"},
 	"internal/sync/letters":      {"internal/fault", "internal/sqlite"},
-	"internal/sync/link":         {"internal/fault", "internal/loop", "internal/sqlite", "internal/sync"},
+	"internal/sync/link":         {"internal/fault", "internal/loop", "internal/sync", "internal/sync/letters"},
 	"internal/sync/sim":          {}, // tests alone
 	"internal/sync/sim/mutants":  {},
 	"internal/users":             {"internal/fault", "internal/sqlite"},
@@ -58,6 +58,7 @@ var only = map[string][]string{
 	"github.com/go-telegram-bot-api/telegram-bot-api/v5": {"internal/telegram"},
 	"github.com/alexedwards/argon2id":                    {"internal/users"},
 	"go.yaml.in/yaml/v3":                                 {"internal/config"},
+	"github.com/klauspost/compress/zstd":                 {"internal/sync/link"},
 	"github.com/spf13/cobra":                             {"cmd/node"},
 }
 

@@ -19,6 +19,7 @@ import (
 	"tandem/internal/settings"
 	"tandem/internal/sqlite"
 	nodesync "tandem/internal/sync"
+	"tandem/internal/sync/letters"
 	"tandem/internal/sync/link"
 	"tandem/internal/telegram"
 	"tandem/internal/todos"
@@ -41,8 +42,10 @@ type node struct {
 	scheduler *scheduler.Scheduler
 	keys      *config.Keyring
 	pairing   pairing
-	peer      *link.Peer               // nil: this node does not call
-	client    *link.Client             // as peer
+	peer      *link.Peer   // nil: this node does not call
+	client    *link.Client // as peer
+	server    *link.Server // nil: nobody calls this node
+	letters   *letters.Box
 	heard     atomic.Pointer[greeting] // the peer's last; nil: none since the start
 	handler   http.Handler
 	loops     []*loop.Loop
@@ -67,6 +70,7 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 	if err := n.openLog(ctx); err != nil {
 		return nil, err
 	}
+	n.letters = letters.NewBox(f.todos, letters.Options{OnChange: n.lettersWait})
 	if err := n.openPush(ctx); err != nil {
 		return nil, err
 	}
@@ -76,7 +80,7 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 	n.loops = append(n.loops, n.scheduler.Loop(), loop.New("upkeep", time.Hour, log, n.upkeep))
 	if c.Peer.URL != "" {
 		n.peer = link.NewPeer(c.Peer.URL, c.Peer.Name, c.Node.Name, n.keys.Send(), joined{n})
-		n.client = link.NewClient(n.log, n.peer, link.ClientOptions{Sets: n.sets(), Hello: n.hello, Crash: out.crash, Log: log})
+		n.client = link.NewClient(n.log, n.peer, link.ClientOptions{Sets: n.sets(), Letters: n.letters, Hello: n.hello, Crash: out.crash, Log: log})
 		n.loops = append(n.loops, n.client.Loops()...)
 		n.loops = append(n.loops, n.tokens.ForwardLoop(n.peer))
 	}
@@ -97,6 +101,14 @@ func (n *node) authority() bool { return !n.Peer.On() || n.Node.Origin == 1 }
 func (n *node) announce() {
 	if n.log != nil {
 		n.log.Announce()
+	}
+}
+
+// lettersWait has the letters of this node go to the other one, whoever calls.
+func (n *node) lettersWait() {
+	n.announce()
+	if n.client != nil {
+		n.client.LettersWait()
 	}
 }
 
@@ -189,12 +201,14 @@ func (n *node) services() api.Services {
 		Tokens: n.tokens, Replica: n.log, Ready: n.ready, Secret: n.folder.secret, Version: version(), Crash: n.out.crash, Log: n.logger,
 	}
 	if n.Peer.On() && n.Node.Origin == 1 {
-		s.Peer = &api.Peer{Name: n.Peer.Name, Match: n.keys.Match, Pairing: n.admit, Server: link.NewServer(link.ServerOptions{
-			Log: n.log, Name: n.Peer.Name, Sets: n.sets(), Hello: n.hello, Stop: n.polling, Crash: n.out.crash, Logger: n.logger,
+		n.server = link.NewServer(link.ServerOptions{
+			Log: n.log, Name: n.Peer.Name, Sets: n.sets(), Letters: n.letters, Hello: n.hello, Stop: n.polling, Crash: n.out.crash, Logger: n.logger,
 			Posts: []link.Post{link.NewPost("push-tokens", n.tokens.Receive), link.NewPost("push-tokens/unregistered", n.tokens.Unregistered)},
 			Asks:  []link.Ask{link.NewAsk("pair", n.answerPair), link.NewAsk("secret", n.answerRotate)},
 			Heard: func(h link.Hello) { n.heard.Store(&greeting{h, n.out.now()}) },
-		})}
+		})
+		n.loops = append(n.loops, n.server.Loop())
+		s.Peer = &api.Peer{Name: n.Peer.Name, Match: n.keys.Match, Pairing: n.admit, Server: n.server}
 	}
 	return s
 }
@@ -215,7 +229,7 @@ func (n *node) ready(ctx context.Context) error {
 func (n *node) upkeep(ctx context.Context) error {
 	failed := []error{n.users.PurgeExpired(ctx)}
 	blank := func(tx *sqlite.Tx) (bool, error) { return n.log.BlankTx(tx, !n.Peer.On()) }
-	for _, purge := range []func(*sqlite.Tx) (bool, error){sqlite.PurgeKeysTx, push.PurgeTx, n.log.PurgeFactsTx, blank} {
+	for _, purge := range []func(*sqlite.Tx) (bool, error){sqlite.PurgeKeysTx, push.PurgeTx, letters.PurgeTx, n.log.PurgeFactsTx, blank} {
 		for more := true; more && ctx.Err() == nil; {
 			err := n.folder.todos.Write(ctx, func(tx *sqlite.Tx) (err error) {
 				more, err = purge(tx)

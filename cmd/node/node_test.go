@@ -198,7 +198,7 @@ func TestReplaysInAnyOrderChangeNothing(t *testing.T) { // E07
 		offer := func(entries ...json.RawMessage) {
 			t.Helper()
 			var ack link.Ack
-			must(t, cloud.Call(t.Context(), http.MethodPost, "changes", link.Offer{From: "a.past.place", To: "a.wrong.place", Entries: entries}, &ack))
+			must(t, cloud.Call(t.Context(), http.MethodPost, "changes", map[string]any{"from": "a.past.place", "to": "a.wrong.place", "rows": entries}, &ack))
 			equal(t, "how far the cloud has read", ack.Cursor, read)
 		}
 		all := append(slices.Clone(early.Entries), late.Entries...)

@@ -5,6 +5,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -44,8 +45,8 @@ func (l *Loop) Wake() {
 	}
 }
 
-// Run blocks until ctx ends. A round that fails or panics is logged in one line
-// and tried again with backoff; it never ends the loop.
+// Run blocks until ctx ends. A round that fails or panics is logged in one line,
+// unless its error is Told, and tried again with backoff; it never ends the loop.
 func (l *Loop) Run(ctx context.Context) error {
 	failures := 0
 	for {
@@ -59,7 +60,9 @@ func (l *Loop) Run(ctx context.Context) error {
 		} else {
 			failures++
 			wait, wake = Backoff(failures), nil
-			l.log.WarnContext(ctx, "round failed", "error", err, "failures", failures, "retry_in", wait)
+			if _, quiet := errors.AsType[told](err); !quiet {
+				l.log.WarnContext(ctx, "round failed", "error", err, "failures", failures, "retry_in", wait)
+			}
 		}
 		timer := time.NewTimer(wait)
 		select {

@@ -26,7 +26,7 @@ func NewAsk[I, O any](path string, do func(ctx context.Context, secret string, i
 
 func (s *Server) ask(a Ask) call {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		b, err := body(r)
+		b, err := s.body(r)
 		if err != nil {
 			return err
 		}
@@ -36,6 +36,6 @@ func (s *Server) ask(a Ask) call {
 			return err
 		}
 		w.Header().Set("Cache-Control", "no-store") // it may hold a secret
-		return write(w, out)
+		return s.writeJSON(w, r, out)
 	}
 }

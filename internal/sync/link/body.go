@@ -3,50 +3,52 @@ package link
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
+	"strconv"
 
 	"tandem/internal/fault"
 	"tandem/internal/sync"
 )
 
-// maxBody bounds what one call carries either way, in bytes.
-const maxBody = 16 << 20
+var (
+	errBodyTooLarge = fault.New(fault.TooLarge, "body_too_large", "The body is too large: at most 16 MiB.")
+	errBodyCoding   = fault.New(fault.Malformed, "unsupported_encoding", "The body has a content coding that this node does not know; it knows zstd.")
+)
 
-// read reads the JSON of a request.
-func read(r *http.Request, v any) error {
-	b, err := body(r)
-	if err != nil {
-		return err
+// body returns the body of a request, unpacked.
+func (s *Server) body(r *http.Request) ([]byte, error) {
+	b, err := readAll(r.Body, r.ContentLength)
+	if err == nil {
+		b, err = s.codec.unpack(b, r.Header.Get("Content-Encoding"))
 	}
-	return unmarshal(b, v)
-}
-
-func body(r *http.Request) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	switch {
+	case errors.Is(err, errTooLong):
+		return nil, errBodyTooLarge
+	case errors.Is(err, errCoding):
+		return nil, errBodyCoding
 	case err != nil:
 		return nil, sync.ErrBadPage.Because(err)
-	case len(b) > maxBody:
-		return nil, fault.New(fault.TooLarge, "body_too_large", "The body is too large: at most 16 MiB.")
 	}
 	return b, nil
 }
 
 func unmarshal(b []byte, v any) error {
 	if json.Unmarshal(b, v) != nil {
-		return sync.ErrBadPage.Because(errors.New("not JSON of the right shape")) // the decoder's own text repeats the input
+		return sync.ErrBadPage.Because(errShape)
 	}
 	return nil
 }
 
-// write answers 200 with JSON.
-func write(w http.ResponseWriter, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
+// write answers 200 with JSON, packed where the caller understands that, and says
+// that it may pack too.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, b []byte) {
+	b, name := s.codec.pack(b, understands(r.Header.Get("Accept-Encoding")))
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	h.Set("Accept-Encoding", coding)
+	if name != "" {
+		h.Set("Content-Encoding", name)
 	}
-	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(b) // the caller may be gone
-	return nil
 }

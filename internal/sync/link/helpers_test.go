@@ -16,6 +16,7 @@ import (
 
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
+	"tandem/internal/sync/link"
 )
 
 // TestMain makes the properties the same in each run; -rapid.seed and
@@ -71,16 +72,17 @@ func settingsTable() *sync.Table {
 
 // node is one node's log and its file.
 type node struct {
-	t      testing.TB
-	name   string
-	origin int64
-	path   string
-	db     *sqlite.DB
-	log    *sync.Log
-	now    func() time.Time
-	skew   time.Duration // added to now
-	facts  []string      // what the log told of facts from the peer
-	tables []*sync.Table
+	t       testing.TB
+	name    string
+	origin  int64
+	path    string
+	db      *sqlite.DB
+	log     *sync.Log
+	now     func() time.Time
+	skew    time.Duration // added to now
+	facts   []string      // what the log told of facts from the peer
+	tables  []*sync.Table
+	durable bool // whether each commit reaches the disk
 }
 
 var (
@@ -126,7 +128,7 @@ func (n *node) open() {
 	n.t.Helper()
 	var err error
 	n.db, err = sqlite.Open(context.Background(), sqlite.Options{
-		Path: n.path, Schema: sqlite.Todos, Rand: rand.NewChaCha8([32]byte{byte(n.origin + 1), n.name[0]}),
+		Path: n.path, Schema: sqlite.Todos, Volatile: !n.durable, Rand: rand.NewChaCha8([32]byte{byte(n.origin + 1), n.name[0]}),
 		Now: func() time.Time { return n.now().Add(n.skew) },
 	})
 	must(n.t, err)
@@ -307,4 +309,12 @@ func (n *node) many(count int, size int) {
 		}
 		return nil
 	})
+}
+
+// fetchPage takes one page of the peer's log, without waiting.
+func fetchPage(t testing.TB, c *link.Client) (more bool) {
+	t.Helper()
+	more, err := c.FetchPage(t.Context(), 0)
+	must(t, err)
+	return more
 }

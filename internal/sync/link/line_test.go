@@ -15,6 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
+	"tandem/internal/sync"
+	"tandem/internal/sync/letters"
 	"tandem/internal/sync/link"
 )
 
@@ -23,21 +27,28 @@ var errCut = errors.New("connection reset by peer")
 // link is the line from local to cloud, and the cloud's side of the calls. It may be
 // cut, fall silent, or lose answers.
 type line struct {
-	cloud *node
-	hello link.Hello
-	sets  []link.Set
+	cloud   *node
+	hello   link.Hello
+	sets    []link.Set
+	letters *letters.Box
+	crash   func(string)
+	said    lockedBuffer // the log of the cloud
 
-	mu      gosync.Mutex
-	down    chan struct{} // closed while it is cut
-	silent  chan struct{} // closed while nothing comes through, and nobody is told
-	lose    int           // answers that are lost from now on, once the call was done
-	calls   []string
-	moved   int                              // entries, both ways
-	instead func(path string) *http.Response // of what the cloud answers, where neither is nil
+	greets gosync.Mutex // over hello
+
+	mu        gosync.Mutex
+	served    *sync.Log // of whom answering is
+	answering *link.Server
+	down      chan struct{} // closed while it is cut
+	silent    chan struct{} // closed while nothing comes through, and nobody is told
+	lose      int           // answers that are lost from now on, once the call was done
+	calls     []string
+	moved     int                              // entries, both ways
+	instead   func(path string) *http.Response // of what the cloud answers, where neither is nil
 }
 
 func newLine(cloud *node) *line {
-	l := &line{cloud: cloud, down: make(chan struct{}), silent: make(chan struct{})}
+	l := &line{cloud: cloud, crash: func(string) {}, down: make(chan struct{}), silent: make(chan struct{})}
 	l.hello = link.Hello{Node: "cloud", Origin: 1, Protocol: link.Protocol, Version: "v9"}
 	return l
 }
@@ -76,31 +87,48 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 // serve is what the cloud answers, unless something else does.
 func (l *line) serve(r *http.Request, path string) *http.Response {
 	l.mu.Lock()
-	instead, hello := l.instead, l.hello
+	instead := l.instead
 	l.mu.Unlock()
 	if instead != nil {
 		if res := instead(path); res != nil {
 			return res
 		}
 	}
-	server := link.NewServer(link.ServerOptions{
-		Log: l.cloud.log, Name: "local", Sets: l.sets, Stop: context.Background(), Heard: func(link.Hello) {}, Crash: func(string) {},
-		Logger: slog.New(slog.DiscardHandler),
-		Hello: func() link.Hello {
-			hello.Now = l.cloud.now().Add(l.cloud.skew).UnixMilli()
-			return hello
-		},
-	})
+	server := l.server()
 	sent, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(sent))
 	w := httptest.NewRecorder()
 	server.ServeHTTP(w, r)
-	for _, page := range [][]byte{sent, w.Body.Bytes()} {
+	for _, page := range [][]byte{unpacked(sent, r.Header), unpacked(w.Body.Bytes(), w.Header())} {
 		var p struct{ Rows []json.RawMessage }
 		_ = json.Unmarshal(page, &p)
 		l.count(len(p.Rows))
 	}
-	return w.Result()
+	res := w.Result()
+	res.ContentLength = int64(w.Body.Len())
+	return res
+}
+
+// server is the cloud's, made when it is first called.
+func (l *line) server() *link.Server {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.served != l.cloud.log {
+		l.served = l.cloud.log
+		l.answering = link.NewServer(link.ServerOptions{
+			Log: l.cloud.log, Name: "local", Sets: l.sets, Letters: l.letters, Stop: context.Background(), Heard: func(link.Hello) {}, Crash: l.crash,
+			Logger: slog.New(slog.NewTextHandler(&l.said, nil)), Hello: l.greeting,
+		})
+	}
+	return l.answering
+}
+
+func (l *line) greeting() link.Hello {
+	l.greets.Lock()
+	defer l.greets.Unlock()
+	hello := l.hello
+	hello.Now = l.cloud.now().Add(l.cloud.skew).UnixMilli()
+	return hello
 }
 
 func (l *line) count(n int) {
@@ -159,16 +187,31 @@ func (l *line) since(kind string) (n int) {
 	return n
 }
 
+// clientOver returns local's client over a transport.
+func clientOver(local *node, over http.RoundTripper) *link.Client {
+	c, _ := clientLogging(local, over)
+	return c
+}
+
+// clientLogging is clientOver, and what it logs.
+func clientLogging(local *node, over http.RoundTripper) (*link.Client, *lockedBuffer) {
+	return clientOn(local, over, nil, nil)
+}
+
 // client returns local's client over the link, and what it logs.
-func client(local *node, l *line, sets []link.Set, crash func(string)) (*link.Client, *bytes.Buffer) {
-	var said bytes.Buffer
+func client(local *node, l *line, sets []link.Set, crash func(string)) (*link.Client, *lockedBuffer) {
+	return clientOn(local, l, sets, crash)
+}
+
+func clientOn(local *node, l http.RoundTripper, sets []link.Set, crash func(string)) (*link.Client, *lockedBuffer) {
+	var said lockedBuffer
 	if crash == nil {
 		crash = func(string) {}
 	}
 	c := link.NewClient(local.log, newPeer(l), link.ClientOptions{
 		Sets: sets, Crash: crash, Log: slog.New(slog.NewTextHandler(&said, nil)),
 		Hello: func() link.Hello {
-			return link.Hello{Node: "local", Protocol: link.Protocol, Now: local.now().Add(local.skew).UnixMilli()}
+			return link.Hello{Node: "local", Now: local.now().Add(local.skew).UnixMilli()}
 		},
 	})
 	return c, &said
@@ -199,4 +242,39 @@ func linked(t *testing.T, test func(t *testing.T, local, cloud *node, l *line, c
 			t.Error("the secret is in the log:", said)
 		}
 	})
+}
+
+// unpacked is a body as it was before it was packed.
+func unpacked(b []byte, h http.Header) []byte {
+	if h.Get("Content-Encoding") == "" {
+		return b
+	}
+	d, err := zstd.NewReader(bytes.NewReader(b))
+	if err != nil {
+		panic(err)
+	}
+	defer d.Close()
+	out, err := io.ReadAll(d)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// lockedBuffer is what is logged, by whoever logs.
+type lockedBuffer struct {
+	mu   gosync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }

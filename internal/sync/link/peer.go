@@ -20,10 +20,9 @@ import (
 // one name only.
 const NodeHeader = "Tandem-Node"
 
-const (
-	callLimit = 75 * time.Second // above MaxWait: a poll that finds nothing is an answer
-	maxAnswer = maxBody
-)
+// callLimit is how long a call may take; it is above MaxWait, since a poll that
+// finds nothing is an answer.
+const callLimit = 75 * time.Second
 
 // What may be wrong with the other end of the line. The operator reads these.
 var (
@@ -31,8 +30,9 @@ var (
 	ErrPeerStranger = fault.New(fault.Unavailable, "peer_stranger", "What answers at peer.url is not a node of this kind. Is peer.url right, and does the proxy before it pass /peer/ on?")
 	ErrPeerRefused  = fault.New(fault.Unavailable, "peer_refused", "The other node refuses this one. Both need the same peer secret, and each must name the other in peer.name.")
 	ErrPeerFailed   = fault.New(fault.Unavailable, "peer_failed", "The other node answered with an error.")
-	ErrPeerSelf     = fault.New(fault.Conflict, "peer_self", "The other node has this one's name or origin. One of them is a copy: give it a name and an origin of its own in its configuration, stop it, and run there: tandem adopt")
-	ErrPeerVersion  = fault.New(fault.Conflict, "peer_version", "The two nodes speak different protocols. Upgrade the older one.")
+	ErrPeerTooLarge = fault.New(fault.Unavailable, "peer_too_large", "Something on the way to the other node takes no call of that size. Raise the limit of the proxy before it to 2 MiB.")
+	ErrPeerSelf     = fault.New(fault.Conflict, "peer_self", "The other node has this one's name, origin or data, so nothing crosses. One of them is a copy: give it a name and an origin of its own in its configuration, stop it, and run there: tandem adopt")
+	ErrPeerVersion  = fault.New(fault.Conflict, "peer_version", "The two nodes speak different protocols, so nothing crosses. Upgrade the older one.")
 )
 
 // Peer is the other node as this one calls it.
@@ -40,19 +40,29 @@ type Peer struct {
 	url, name, node string
 	secret          atomic.Value // a string
 	http            *http.Client
+	beat            *http.Client // for greetings
+	codec           codec
+	unpacks         atomic.Bool // whether its last answer said that it does
 }
 
 // NewPeer returns the node called name at url. The secret goes with each call,
 // over the transport given; redirects are not followed, since they would carry it
-// to a place that nobody configured.
+// to a place that nobody configured. Greetings have a connection of their own: they
+// are the sign of life, and must not wait behind a page.
 func NewPeer(url, name, node, secret string, transport http.RoundTripper) *Peer {
+	beside := transport
+	if t, ok := transport.(*http.Transport); ok {
+		beside = t.Clone()
+	}
 	p := &Peer{
-		url: strings.TrimSuffix(url, "/") + "/peer/v1/", name: name, node: node,
-		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		url: strings.TrimSuffix(url, "/") + "/peer/v1/", name: name, node: node, codec: newCodec(),
+		http: &http.Client{Transport: transport, CheckRedirect: stay}, beat: &http.Client{Transport: beside, CheckRedirect: stay},
 	}
 	p.Present(secret)
 	return p
 }
+
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Present has each call from now on carry another secret.
 func (p *Peer) Present(secret string) { p.secret.Store(secret) }
@@ -60,74 +70,111 @@ func (p *Peer) Present(secret string) { p.secret.Store(secret) }
 // Name is the peer's name.
 func (p *Peer) Name() string { return p.name }
 
-// Call sends in as JSON, where it is not nil, and reads the answer into out.
-// Errors carry neither the secret nor what was sent.
+// Call sends in as JSON, where it is not nil, and reads the answer into out, where
+// that is not nil. Errors carry neither the secret nor what was sent.
 func (p *Peer) Call(ctx context.Context, method, path string, in, out any) error {
-	ctx, stop := context.WithTimeout(ctx, callLimit)
-	defer stop()
-	body, err := encode(in)
-	if err != nil {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	answer, err := p.exchange(ctx, p.http, method, path, body)
+	if err != nil || out == nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, p.url+path, body)
+	if json.Unmarshal(answer, out) != nil {
+		return ErrPeerStranger.Because(errShape)
+	}
+	return nil
+}
+
+// exchange makes one call and returns the JSON of the answer.
+func (p *Peer) exchange(ctx context.Context, over *http.Client, method, path string, body []byte) ([]byte, error) {
+	ctx, stop := context.WithTimeout(ctx, callLimit)
+	defer stop()
+	packed, name := p.codec.pack(body, p.unpacks.Load())
+	req, err := http.NewRequestWithContext(ctx, method, p.url+path, bytes.NewReader(packed))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+p.secret.Load().(string))
 	req.Header.Set(NodeHeader, p.node)
 	req.Header.Set("Accept", "application/json")
-	if in != nil {
+	req.Header.Set("Accept-Encoding", coding)
+	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	res, err := p.http.Do(req)
+	if name != "" {
+		req.Header.Set("Content-Encoding", name)
+	}
+	res, err := over.Do(req)
 	if own, ok := errors.AsType[*fault.Error](err); ok { // the transport's: this node keeps from calling
-		return own
+		return nil, own
 	}
 	if err != nil {
-		return ErrPeerAway.Because(err)
+		return nil, ErrPeerAway.Because(err)
 	}
 	defer res.Body.Close()
-	return readAnswer(res, out)
-}
-
-func encode(in any) (io.Reader, error) {
-	if in == nil {
-		return http.NoBody, nil
+	if err := judge(res); err != nil {
+		return nil, err
 	}
-	b, err := json.Marshal(in)
-	return bytes.NewReader(b), err
+	p.unpacks.Store(understands(res.Header.Get("Accept-Encoding")))
+	if res.StatusCode == http.StatusNoContent {
+		return nil, nil
+	}
+	return p.answer(res)
 }
 
-// readAnswer decides by status and content type before it believes a body: what a
+// judge decides by status and content type before anybody believes a body: what a
 // proxy says on behalf of a node is not the node's.
-func readAnswer(res *http.Response, out any) error {
+func judge(res *http.Response) error {
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
 		return ErrPeerRefused
-	case res.StatusCode == http.StatusNoContent && out == nil:
-		return nil
+	case res.StatusCode == http.StatusRequestEntityTooLarge:
+		return ErrPeerTooLarge.Because(fmt.Errorf("%d with content type %.80q", res.StatusCode, kind))
 	case kind == "application/problem+json":
 		var p struct{ Code string }
 		_ = json.NewDecoder(io.LimitReader(res.Body, 4<<10)).Decode(&p)
 		return ErrPeerFailed.Because(fmt.Errorf("%d %.80q", res.StatusCode, p.Code))
+	case res.StatusCode == http.StatusNoContent:
+		return nil
 	case kind != "application/json":
 		return ErrPeerStranger.Because(fmt.Errorf("%d with content type %.80q", res.StatusCode, kind))
 	case res.StatusCode >= 300:
 		return ErrPeerFailed.Because(fmt.Errorf("%d", res.StatusCode))
 	}
-	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
-	if err != nil {
-		return ErrPeerAway.Because(err) // cut on the way
-	}
-	if len(b) > maxAnswer {
-		return ErrPeerStranger.Because(errors.New("the answer is too long"))
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(b, out); err != nil {
-		return ErrPeerStranger.Because(err)
-	}
 	return nil
+}
+
+func (p *Peer) answer(res *http.Response) ([]byte, error) {
+	b, err := readAll(res.Body, res.ContentLength)
+	if errors.Is(err, errTooLong) {
+		return nil, ErrPeerStranger.Because(err)
+	}
+	if err != nil {
+		return nil, ErrPeerAway.Because(err) // cut on the way
+	}
+	if b, err = p.codec.unpack(b, res.Header.Get("Content-Encoding")); err != nil {
+		return nil, ErrPeerStranger.Because(err)
+	}
+	return b, nil
+}
+
+// readAll reads a body whose length was announced, or was not, which is below 0.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	if length > maxBody {
+		return nil, errTooLong
+	}
+	b := bytes.NewBuffer(make([]byte, 0, min(max(length, 0), maxBody/8)+bytes.MinRead))
+	if _, err := b.ReadFrom(io.LimitReader(r, maxBody+1)); err != nil {
+		return nil, err
+	}
+	if b.Len() > maxBody {
+		return nil, errTooLong
+	}
+	return b.Bytes(), nil
 }

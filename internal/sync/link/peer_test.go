@@ -84,7 +84,7 @@ func TestCallTellsWhatIsWrongWithTheOtherEnd(t *testing.T) {
 	}{
 		"HTML with 200":             {says(200, "text/html", "<html>Welcome to nginx</html>"), link.ErrPeerStranger},
 		"HTML with 502":             {says(502, "text/html; charset=utf-8", "<html>Bad Gateway</html>"), link.ErrPeerStranger},
-		"HTML with 413":             {says(413, "text/html", "too large"), link.ErrPeerStranger},
+		"HTML with 413":             {says(413, "text/html", "too large"), link.ErrPeerTooLarge},
 		"HTML with 403":             {says(403, "text/html", "no"), link.ErrPeerStranger},
 		"no type":                   {says(200, "", `{"cursor":"c"}`), link.ErrPeerStranger},
 		"a broken type":             {says(200, ";;;", `{"cursor":"c"}`), link.ErrPeerStranger},

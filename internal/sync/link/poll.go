@@ -2,69 +2,192 @@ package link
 
 import (
 	"context"
-	"encoding/json"
+	"net/http"
+	"strconv"
 	"time"
 
 	"tandem/internal/sync"
 )
 
-// MaxWait bounds how long a poll is held open; many proxies cut at 60 s.
-const MaxWait = 50 * time.Second
-
-// Set is something that one node holds whole and the other copies whole, by
-// generation: the accounts, the push tokens. Two generations that differ are
-// two contents; they are not ordered.
-type Set struct {
-	Name   string // in the poll and in Page.Sets
-	Path   string // below /peer/v1/
-	Held   func(context.Context) (generation string, err error)
-	Export func(context.Context) (generation string, body []byte, err error) // where it is held
-	Import func(ctx context.Context, generation string, body []byte) error   // where it is copied
-}
-
-// Whole is a Set as it crosses.
-type Whole struct {
-	Generation string          `json:"generation"`
-	Body       json.RawMessage `json:"body"`
-}
+const (
+	// MaxWait bounds how long a poll is held open; many proxies cut at 60 s.
+	MaxWait = 50 * time.Second
+	// echoHold is how long a poll waits after an offer that another follows: what it
+	// would be answered with came from the reader.
+	echoHold = 2 * time.Second
+)
 
 // Page is what answers a poll: a stretch of the log, and what else is news.
 type Page struct {
 	sync.Page
-	Sets map[string]string `json:"sets,omitempty"` // newer generations of what is copied whole
+	Sets map[string]string // newer generations of what is copied whole, by name
 }
 
-// Poll returns the page of l after cursor. When that is empty it waits, until a
-// change, a generation that differs from the one in held, or wait (at most MaxWait).
-func Poll(ctx context.Context, l *sync.Log, cursor string, sets []Set, held map[string]string, wait time.Duration) (Page, error) {
-	ctx, stop := context.WithTimeout(ctx, min(wait, MaxWait))
-	defer stop()
-	for {
-		changed := l.Changed() // before the look, so that no change falls between
-		stretch, err := l.Page(context.WithoutCancel(ctx), cursor, sync.PageRows)
-		page := Page{Page: stretch}
-		if err != nil {
-			return page, err
-		}
-		for _, s := range sets {
-			generation, err := s.Held(context.WithoutCancel(ctx))
-			if err != nil {
-				return page, err
-			}
-			if had, asked := held[s.Name]; asked && generation != had {
-				if page.Sets == nil {
-					page.Sets = map[string]string{}
-				}
-				page.Sets[s.Name] = generation
-			}
-		}
-		if len(page.Entries) > 0 || len(page.Sets) > 0 || page.Reset != "" {
-			return page, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return page, nil
+// pageTail is a Page as it crosses, without its entries.
+type pageTail struct {
+	Cursor string            `json:"cursor"`
+	Reset  string            `json:"reset,omitempty"`
+	End    int64             `json:"end"`
+	At     int64             `json:"at"`
+	More   bool              `json:"more,omitempty"`
+	Sets   map[string]string `json:"sets,omitempty"`
+}
+
+func (p Page) encode() ([]byte, error) {
+	return joinRows(p.Entries, pageTail{p.Cursor, p.Reset, p.End, p.At, p.More, p.Sets})
+}
+
+func readPage(b []byte) (p Page, err error) {
+	var tail pageTail
+	entries, err := splitRows(b, &tail)
+	p.Page = sync.Page{Entries: entries, Cursor: tail.Cursor, Reset: tail.Reset, End: tail.End, At: tail.At, More: tail.More}
+	p.Sets = tail.Sets
+	return p, err
+}
+
+// ask is what a poll asks for.
+type ask struct {
+	cursor string
+	limit  int
+	wait   time.Duration
+	held   map[string]string // generations of the sets
+}
+
+func (s *Server) readAsk(r *http.Request) ask {
+	query := r.URL.Query()
+	a := ask{cursor: query.Get("cursor"), limit: sync.PageRows, held: map[string]string{}}
+	if n, err := strconv.Atoi(query.Get("limit")); err == nil {
+		a.limit = max(1, min(n, sync.PageRows))
+	}
+	if wait, err := time.ParseDuration(query.Get("wait")); err == nil {
+		a.wait = max(0, min(wait, MaxWait))
+	}
+	names := []string{lettersSet}
+	for _, set := range s.Sets {
+		names = append(names, set.Name)
+	}
+	for _, name := range names {
+		if v, ok := query[name]; ok {
+			a.held[name] = v[0]
 		}
 	}
+	return a
+}
+
+// poll answers with the page after a cursor. When that is empty it waits, until a
+// change, a newer set, or for as long as it was asked to.
+func (s *Server) poll(w http.ResponseWriter, r *http.Request) error {
+	a := s.readAsk(r)
+	ctx, cancel := context.WithTimeout(r.Context(), a.wait)
+	defer cancel()
+	defer context.AfterFunc(s.Stop, cancel)()
+	for {
+		changed := s.log.Changed() // before the look, so that no change falls between
+		hold, over := s.holding(a.wait)
+		page, err := s.look(context.WithoutCancel(ctx), a, hold > 0)
+		if err != nil {
+			return err
+		}
+		if len(page.Entries) > 0 || len(page.Sets) > 0 || page.Reset != "" || ctx.Err() != nil {
+			return s.serve(w, r, a, page)
+		}
+		s.status.took(a.cursor, s.hello().Now, hold == 0)
+		wait(ctx, changed, hold, over)
+	}
+}
+
+// wait returns at a change, at the end of a hold where there is one, or with ctx.
+func wait(ctx context.Context, changed <-chan struct{}, hold time.Duration, over <-chan struct{}) {
+	if hold > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, hold)
+		defer stop()
+	}
+	select {
+	case <-changed:
+	case <-over:
+	case <-ctx.Done():
+	}
+}
+
+// look returns what there is for a poll now; while the log is held, without its
+// entries.
+func (s *Server) look(ctx context.Context, a ask, held bool) (page Page, err error) {
+	if page.Sets, err = newer(ctx, s.Sets, a.held); err != nil {
+		return page, err
+	}
+	if err := s.addLetters(ctx, a, &page); err != nil {
+		return page, err
+	}
+	if page.Cursor = a.cursor; held {
+		return page, nil
+	}
+	page.Page, err = s.log.Page(ctx, a.cursor, a.limit)
+	return page, err
+}
+
+// addLetters names the letters that wait, unless the caller has heard of them: one
+// that it cannot take yet must not end each poll at once.
+func (s *Server) addLetters(ctx context.Context, a ask, page *Page) error {
+	had, asked := a.held[lettersSet]
+	if !asked || s.letters == nil {
+		return nil
+	}
+	oldest, err := s.waitingLetters(ctx)
+	if err != nil || oldest == had || oldest == "" {
+		return err
+	}
+	if page.Sets == nil {
+		page.Sets = map[string]string{}
+	}
+	page.Sets[lettersSet] = oldest
+	return nil
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, a ask, page Page) error {
+	now := s.hello().Now
+	s.status.took(a.cursor, now, len(page.Entries) == 0 && page.Reset == "")
+	if page.Reset != "" {
+		s.logger.InfoContext(r.Context(), "the peer reads this node's log from its start", "peer", s.name, "reason", page.Reset)
+		s.status.wasReset(page.Reset, now)
+	}
+	if len(page.Entries) > 0 {
+		s.Crash("sync.served")
+	}
+	b, err := page.encode()
+	if err != nil {
+		return err
+	}
+	s.write(w, r, b)
+	return nil
+}
+
+// hold has polls wait after an offer that another follows, and ends their wait after
+// the last.
+func (s *Server) hold(more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if more {
+		s.heldUntil = time.Now().Add(echoHold)
+		if s.released == nil {
+			s.released = make(chan struct{})
+		}
+		return
+	}
+	s.heldUntil = time.Time{}
+	if s.released != nil {
+		close(s.released)
+		s.released = nil
+	}
+}
+
+// holding returns how much longer a poll has to wait, and what ends that wait. One
+// that does not want to wait does not.
+func (s *Server) holding(wait time.Duration) (time.Duration, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if left := time.Until(s.heldUntil); wait > 0 && left > 0 {
+		return left, s.released
+	}
+	return 0, nil
 }

@@ -2,7 +2,11 @@ package link_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -11,14 +15,36 @@ import (
 	"tandem/internal/sync/link"
 )
 
+// answered is what a poll is answered with.
+type answered struct {
+	Rows          []json.RawMessage
+	Cursor, Reset string
+	Sets          map[string]string
+	End, At       int64
+	More          bool
+}
+
+// poll asks the far end of a line, as local does.
+func poll(ctx context.Context, l *line, cursor string, held map[string]string, wait time.Duration) (a answered) {
+	query := url.Values{"cursor": {cursor}, "wait": {wait.String()}}
+	for name, generation := range held {
+		query.Set(name, generation)
+	}
+	w := httptest.NewRecorder()
+	l.server().ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/peer/v1/changes?"+query.Encode(), nil))
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
+		panic(err)
+	}
+	return a
+}
+
 func TestPollAnswersAtOnceWhatIsThereAlready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, cloud := pair(t)
 		cloud.add("milk")
 		began := time.Now()
-		p, err := link.Poll(t.Context(), cloud.log, "", nil, nil, time.Minute)
-		must(t, err)
-		equal(t, "entries", len(p.Entries), 1)
+		p := poll(t.Context(), newLine(cloud), "", nil, time.Minute)
+		equal(t, "entries", len(p.Rows), 1)
 		equal(t, "after", time.Since(began), 0)
 	})
 }
@@ -33,20 +59,16 @@ func TestPollEndsWithAChangeWhoeverMakesIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				local, cloud := pair(t)
-				done := make(chan link.Page, 1)
+				done := make(chan answered, 1)
 				began := time.Now()
 				go func() {
-					p, err := link.Poll(t.Context(), cloud.log, "", nil, nil, time.Minute)
-					if err != nil {
-						t.Error(err)
-					}
-					done <- p
+					done <- poll(t.Context(), newLine(cloud), "", nil, time.Minute)
 				}()
 				time.Sleep(7 * time.Second)
 				equal(t, "answered", len(done), 0)
 				change(cloud, local)
 				p := <-done
-				equal(t, "entries", len(p.Entries), 1)
+				equal(t, "entries", len(p.Rows), 1)
 				equal(t, "after", time.Since(began), 7*time.Second)
 			})
 		})
@@ -57,7 +79,7 @@ func TestPollEndsWithAChangeWhoeverMakesIt(t *testing.T) {
 func TestPollMissesNoChangeThatComesWhileItLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, cloud := pair(t)
-		cursor := ""
+		cursor, l := "", newLine(cloud)
 		for i := range 100 {
 			began := time.Now()
 			go func() {
@@ -66,9 +88,8 @@ func TestPollMissesNoChangeThatComesWhileItLooks(t *testing.T) {
 				}
 				cloud.add("milk")
 			}()
-			p, err := link.Poll(t.Context(), cloud.log, cursor, nil, nil, time.Minute)
-			must(t, err)
-			if time.Since(began) != 0 || len(p.Entries) != 1 {
+			p := poll(t.Context(), l, cursor, nil, time.Minute)
+			if time.Since(began) != 0 || len(p.Rows) != 1 {
 				t.Fatalf("change %d was told after %v", i, time.Since(began))
 			}
 			cursor = p.Cursor
@@ -87,10 +108,9 @@ func TestPollEndsEmptyWhenItsTimeIsUpOrItsCallerHasGone(t *testing.T) {
 		} {
 			ctx, stop := context.WithTimeout(t.Context(), c.leave)
 			began := time.Now()
-			p, err := link.Poll(ctx, cloud.log, "", nil, nil, c.wait)
+			p := poll(ctx, newLine(cloud), "", nil, c.wait)
 			stop()
-			must(t, err)
-			equal(t, "entries", len(p.Entries), 0)
+			equal(t, "entries", len(p.Rows), 0)
 			equal(t, fmt.Sprint("waited of ", c.wait), time.Since(began), c.want)
 		}
 	})
@@ -100,8 +120,7 @@ func TestPollTellsOfAResetWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, cloud := pair(t)
 		began := time.Now()
-		p, err := link.Poll(t.Context(), cloud.log, "garbage", nil, nil, time.Minute)
-		must(t, err)
+		p := poll(t.Context(), newLine(cloud), "garbage", nil, time.Minute)
 		if p.Reset == "" || time.Since(began) != 0 {
 			t.Error(p.Reset, time.Since(began))
 		}
@@ -112,11 +131,10 @@ func TestPollTellsOfASetWhoseGenerationDiffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, cloud := pair(t)
 		generation := "a/1"
-		sets := []link.Set{{Name: "accounts", Held: func(context.Context) (string, error) { return generation, nil }}}
+		l := newLine(cloud)
+		l.sets = []link.Set{{Name: "accounts", Held: func(context.Context) (string, error) { return generation, nil }}}
 		poll := func(held map[string]string, wait time.Duration) map[string]string {
-			p, err := link.Poll(t.Context(), cloud.log, "", sets, held, wait)
-			must(t, err)
-			return p.Sets
+			return poll(t.Context(), l, "", held, wait).Sets
 		}
 		began := time.Now()
 		equal(t, "to one who holds none", fmt.Sprint(poll(map[string]string{"accounts": ""}, time.Minute)), "map[accounts:a/1]")

@@ -32,6 +32,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case f.Code == errNoMethod.Code:
 		status = http.StatusMethodNotAllowed
+	case f.Code == errBodyCoding.Code:
+		status = http.StatusUnsupportedMediaType
 	case !known:
 		status = http.StatusInternalServerError
 	}

@@ -4,32 +4,45 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"tandem/internal/fault"
+	"tandem/internal/loop"
 	"tandem/internal/sync"
+	"tandem/internal/sync/letters"
 )
 
 // Server answers the peer's calls. It trusts whoever reaches it: to tell the peer
 // from a stranger is for the handler before it.
 type Server struct {
+	end
 	ServerOptions
-	mux *http.ServeMux
+	mux     *http.ServeMux
+	codec   codec
+	started int64 // Unix ms
+
+	refused   error         // why the peer's last greeting was refused; under mu, as is all below
+	heldUntil time.Time     // polls wait until then
+	released  chan struct{} // closed when they need not any more; nil: nobody waits
 }
 
 // ServerOptions are what a Server needs.
 type ServerOptions struct {
-	Log    *sync.Log
-	Name   string // the peer's
-	Sets   []Set  // what this node holds whole
-	Posts  []Post // what else the peer may send
-	Asks   []Ask  // and what it may ask for besides
-	Hello  func() Hello
-	Heard  func(Hello)        // each greeting of the peer
-	Stop   context.Context    // ends the polls that are held open
-	Crash  func(point string) // called at sync.served and sync.applied
-	Logger *slog.Logger
+	Log     *sync.Log
+	Name    string       // the peer's
+	Sets    []Set        // what this node holds whole
+	Letters *letters.Box // nil: none cross
+	Posts   []Post       // what else the peer may send
+	Asks    []Ask        // and what it may ask for besides
+	Hello   func() Hello
+	Heard   func(Hello)        // each greeting of the peer
+	Stop    context.Context    // ends the polls that are held open
+	Crash   func(point string) // called at sync.served and sync.applied
+	Logger  *slog.Logger
 }
 
 // Post is a call that brings something and is answered with 204.
@@ -54,25 +67,34 @@ type call func(http.ResponseWriter, *http.Request) error
 
 // NewServer returns the handler of every path below /peer/v1/.
 func NewServer(o ServerOptions) *Server {
-	s := &Server{o, http.NewServeMux()}
-	calls := map[string]map[string]call{
-		"hello":   {http.MethodPost: s.hello},
-		"changes": {http.MethodGet: s.poll, http.MethodPost: s.take},
+	s := &Server{
+		end:           end{log: o.Log, name: o.Name, letters: o.Letters, hello: o.Hello, logger: o.Logger},
+		ServerOptions: o, mux: http.NewServeMux(), codec: newCodec(), started: o.Hello().Now,
 	}
-	add := func(path, method string, c call) {
+	calls := map[string]map[string]call{}
+	add := func(method, path string, c call) {
 		if calls[path] == nil {
 			calls[path] = map[string]call{}
 		}
 		calls[path][method] = c
 	}
+	add(http.MethodPost, "hello", s.greeted)
+	add(http.MethodGet, "changes", s.accepted(s.poll))
+	add(http.MethodPost, "changes", s.accepted(s.take))
+	add(http.MethodGet, "digest", s.accepted(s.digest))
+	add(http.MethodGet, "rows", s.accepted(s.rows))
+	if o.Letters != nil {
+		add(http.MethodGet, "letters", s.accepted(s.give))
+		add(http.MethodPost, "letters", s.accepted(s.receive))
+	}
 	for _, set := range o.Sets {
-		add(set.Path, http.MethodGet, s.whole(set))
+		add(http.MethodGet, set.Path, s.accepted(s.whole(set)))
 	}
 	for _, p := range o.Posts {
-		add(p.Path, http.MethodPost, s.post(p))
+		add(http.MethodPost, p.Path, s.accepted(s.post(p)))
 	}
 	for _, a := range o.Asks {
-		add(a.Path, http.MethodPost, s.ask(a))
+		add(http.MethodPost, a.Path, s.ask(a))
 	}
 	for path, methods := range calls {
 		s.mux.Handle("/peer/v1/"+path, s.answer(methods))
@@ -84,60 +106,107 @@ func NewServer(o ServerOptions) *Server {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-func (s *Server) hello(w http.ResponseWriter, r *http.Request) error {
-	var theirs Hello
-	if err := read(r, &theirs); err != nil {
+// greeted answers a greeting with this node's own, whoever greets: the caller sees
+// for itself, and says so at its end too.
+func (s *Server) greeted(w http.ResponseWriter, r *http.Request) error {
+	b, err := s.body(r)
+	if err != nil {
 		return err
 	}
-	mine := s.Hello()
-	if err := theirs.Check(mine, s.Name); err != nil {
-		s.Logger.WarnContext(r.Context(), "greeted by a node that cannot be the peer", "error", err)
-	} else {
+	theirs, err := readHello(b)
+	if err != nil {
+		return sync.ErrBadPage.Because(err)
+	}
+	mine, err := s.introduce(r.Context())
+	if err != nil {
+		return err
+	}
+	err = theirs.Check(mine, s.name)
+	s.mu.Lock()
+	s.refused = err
+	s.mu.Unlock()
+	if s.status.note(lineHello, err) == nil {
+		if err := s.meet(r.Context(), theirs); err != nil {
+			return err
+		}
+		s.status.met(theirs, mine.Now, time.Duration(theirs.Now-mine.Now)*time.Millisecond)
+		if theirs.Pending != nil && *theirs.Pending == 0 {
+			s.status.breaks()
+		}
 		s.Heard(theirs)
 	}
-	return write(w, mine) // the caller sees for itself, and says so at its end too
+	s.status.tell(r.Context(), s.logger, s.name)
+	return s.writeJSON(w, r, mine)
 }
 
-func (s *Server) poll(w http.ResponseWriter, r *http.Request) error {
-	query := r.URL.Query()
-	wait, err := time.ParseDuration(query.Get("wait"))
-	if err != nil || wait < 0 {
-		wait = 0
+// silence is how long the peer may not call before it counts as away: three greetings.
+const silence = time.Minute
+
+var errSilent = fault.New(fault.Unavailable, "peer_silent", "The other node has not called for more than a minute. Does it run, and does its peer.url lead here?")
+
+// Status returns how the last calls went.
+func (s *Server) Status() Status {
+	s.listen()
+	return s.status.snapshot(s.name)
+}
+
+// Loop is what runs while the node does: it notices that nobody calls.
+func (s *Server) Loop() *loop.Loop {
+	return loop.New("silence", helloEvery, s.logger, func(ctx context.Context) error {
+		s.listen()
+		s.status.tell(ctx, s.logger, s.name)
+		return nil
+	})
+}
+
+// listen notes that the peer has fallen silent, if it has.
+func (s *Server) listen() {
+	if s.hello().Now-max(s.started, s.status.heardAt()) > silence.Milliseconds() {
+		_ = s.status.note(lineHello, errSilent)
 	}
-	held := map[string]string{}
-	for _, set := range s.Sets {
-		if v, ok := query[set.Name]; ok {
-			held[set.Name] = v[0]
+}
+
+// accepted has c answer unless the peer's last greeting was refused: it may be a copy
+// of this node, or speak another protocol.
+func (s *Server) accepted(c call) call {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		s.mu.Lock()
+		err := s.refused
+		s.mu.Unlock()
+		if err != nil {
+			return err
 		}
+		return c(w, r)
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(s.Stop, cancel)()
-	p, err := Poll(ctx, s.Log, query.Get("cursor"), s.Sets, held, wait)
-	if err != nil {
-		return err
-	}
-	if p.Entries == nil {
-		p.Entries = []json.RawMessage{}
-	} else {
-		s.Crash("sync.served")
-	}
-	return write(w, p)
 }
 
+// take applies what the peer offers of its log.
 func (s *Server) take(w http.ResponseWriter, r *http.Request) error {
-	var offer Offer
-	if err := read(r, &offer); err != nil {
-		return err
-	}
-	cursor, err := s.Log.Apply(r.Context(), s.Name, offer.From, offer.To, offer.Entries)
+	b, err := s.body(r)
 	if err != nil {
 		return err
 	}
-	if len(offer.Entries) > 0 { // an empty one only asks for the cursor
+	var offer Offer
+	entries, err := splitRows(b, &offer)
+	if err != nil {
+		return sync.ErrBadPage.Because(err)
+	}
+	if offer.More {
+		s.hold(true)
+	}
+	cursor, err := s.log.Apply(r.Context(), s.name, offer.From, offer.To, entries)
+	if err != nil {
+		return err
+	}
+	s.hold(offer.More) // from now on, since to apply it took time; or no more
+	if offer.More {
+		s.status.begins(1) // where it ends, the last one says
+	}
+	s.status.brought(s.hello().Now, 0, offer.More)
+	if len(entries) > 0 {
 		s.Crash("sync.applied")
 	}
-	return write(w, Ack{Cursor: cursor})
+	return s.writeJSON(w, r, Ack{Cursor: cursor}) // an empty offer only asks for it
 }
 
 func (s *Server) whole(set Set) call {
@@ -147,19 +216,20 @@ func (s *Server) whole(set Set) call {
 			return err
 		}
 		w.Header().Set("Cache-Control", "no-store")
-		return write(w, Whole{Generation: generation, Body: body})
+		return s.writeJSON(w, r, Whole{Generation: generation, Body: body})
 	}
 }
 
 func (s *Server) post(p Post) call {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		b, err := body(r)
+		b, err := s.body(r)
 		if err != nil {
 			return err
 		}
 		if err := p.take(r.Context(), b); err != nil {
 			return err
 		}
+		w.Header().Set("Accept-Encoding", coding)
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
@@ -168,11 +238,7 @@ func (s *Server) post(p Post) call {
 // answer has the call of the request's method answer, and what goes wrong become
 // a problem.
 func (s *Server) answer(methods map[string]call) http.Handler {
-	var allowed []string
-	for m := range methods {
-		allowed = append(allowed, m)
-	}
-	allow := strings.Join(allowed, ", ")
+	allow := strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ok := methods[r.Method]
 		switch {
@@ -186,4 +252,13 @@ func (s *Server) answer(methods map[string]call) http.Handler {
 			s.refuse(w, r, err)
 		}
 	})
+}
+
+// writeJSON answers 200 with v.
+func (s *Server) writeJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	b, err := json.Marshal(v)
+	if err == nil {
+		s.write(w, r, b)
+	}
+	return err
 }

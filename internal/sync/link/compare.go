@@ -1,0 +1,355 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	gosync "sync"
+	"time"
+
+	"tandem/internal/sync"
+)
+
+const (
+	firstCompare = 10 * time.Minute // after a start
+	compareEvery = 6 * time.Hour
+	compareAgain = 10 * time.Minute // after a repair: whether it held
+)
+
+// Comparison is what a comparison of both nodes' tables came to.
+type Comparison struct {
+	At        int64  `json:"at"`        // Unix ms
+	Differing int    `json:"differing"` // entries that were not alike
+	Repaired  int    `json:"repaired"`  // of these, sent to the other node again, or brought from there
+	Explained int    `json:"explained"` // of these, in quarantine on one of the nodes
+	Lasting   int    `json:"lasting"`   // of these, repaired before and still not alike
+	Line      string `json:"line"`      // the same in words
+}
+
+// errNotNow says that the nodes were not at rest, so that a difference means nothing.
+var errNotNow = errors.New("one of the nodes has something that the other has not read yet")
+
+// compare is when a client compares next, and what it has tried.
+type compare struct {
+	tried map[difference]bool // repairs that were made; the steps' own
+
+	mu gosync.Mutex
+	at int64 // Unix ms
+}
+
+// difference is one bucket as it was at both nodes. It is repaired once: if the same
+// comes back, sending it again will not help.
+type difference struct {
+	table        string
+	bucket       int64
+	mine, theirs sync.Sum
+}
+
+// due has the next comparison be made at a time, or earlier.
+func (c *compare) due(at int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at == 0 || at < c.at {
+		c.at = at
+	}
+}
+
+func (c *compare) next(at int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = at
+}
+
+func (c *compare) isDue(now int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now >= c.at
+}
+
+// CompareSoon has the nodes compared as soon as they are at rest.
+func (c *Client) CompareSoon() {
+	c.compare.due(c.hello().Now)
+	c.compareLoop.Wake()
+}
+
+func (c *Client) compareWhenDue(ctx context.Context) error {
+	if !c.compare.isDue(c.hello().Now) || !c.greeted.Load() {
+		return nil
+	}
+	result, err := c.Compare(ctx)
+	if errors.Is(err, errNotNow) || errors.Is(err, ErrPeerAway) {
+		return nil // in a minute, perhaps
+	}
+	if err != nil {
+		return err
+	}
+	if result.Differing > 0 {
+		c.logger.WarnContext(ctx, "the nodes were not alike", "peer", c.name, "differing", result.Differing,
+			"repaired", result.Repaired, "explained", result.Explained, "lasting", result.Lasting)
+	}
+	again := compareEvery
+	if result.Repaired > 0 {
+		again = compareAgain
+	}
+	c.compare.next(result.At + again.Milliseconds())
+	return nil
+}
+
+// Compare finds what is not alike on the two nodes although each has read the
+// other's log to its end, and sends it both ways. It needs both to be at rest, and
+// fails where they are not.
+func (c *Client) Compare(ctx context.Context) (Comparison, error) {
+	now := c.hello().Now
+	cutoff := cutoff(now)
+	theirs, mine, err := c.digests(ctx, cutoff)
+	if err != nil {
+		return Comparison{}, err
+	}
+	round := &comparing{Client: c, cutoff: cutoff}
+	for _, table := range slices.Sorted(maps.Keys(mine.Tables)) {
+		if sum, both := theirs.Tables[table]; both && sum != mine.Tables[table] {
+			if err := round.table(ctx, table); err != nil {
+				return Comparison{}, err
+			}
+		}
+	}
+	c.compare.tried = round.tried
+	round.result.At, round.result.Line = now, round.result.words(now)
+	c.status.wasCompared(round.result)
+	return round.result, nil
+}
+
+// cutoff is a whole day from which on both nodes still have each fact, though their
+// clocks differ and one may have purged today already.
+func cutoff(now int64) int64 {
+	const day = 24 * 60 * 60 * 1000
+	return max(0, (now/day-89)*day)
+}
+
+func (r Comparison) words(now int64) string {
+	at := time.UnixMilli(now).UTC().Format(time.RFC3339)
+	if r.Differing == 0 {
+		return at + ": both nodes hold the same."
+	}
+	return fmt.Sprintf("%s: %d entries were not alike; %d sent again, %d in quarantine, %d still not alike after that.", at, r.Differing, r.Repaired, r.Explained, r.Lasting)
+}
+
+// digestAnswer is the peer's digest, and how far each node has read the other's log.
+type digestAnswer struct {
+	sync.Digest
+	Pending int64  `json:"pending"` // what follows the caller's cursor
+	Cursor  string `json:"cursor"`  // the peer's into the caller's log
+}
+
+// digests returns what both logs come to, at moments between which nothing has
+// crossed and nothing could have.
+func (c *Client) digests(ctx context.Context, cutoff int64) (theirs, mine sync.Digest, err error) {
+	cursor, err := c.log.Cursor(ctx, c.name)
+	if err != nil {
+		return theirs, mine, err
+	}
+	if mine, err = c.log.Digest(ctx, cutoff); err != nil {
+		return theirs, mine, err
+	}
+	var answer digestAnswer
+	query := url.Values{"cursor": {cursor}, "cutoff": {strconv.FormatInt(cutoff, 10)}}
+	if err = c.peer.Call(ctx, http.MethodGet, "digest?"+query.Encode(), nil, &answer); err != nil {
+		return theirs, mine, err
+	}
+	pending, err := c.log.Pending(ctx, answer.Cursor)
+	if err == nil && (pending > 0 || answer.Pending > 0) {
+		err = errNotNow
+	}
+	return answer.Digest, mine, err
+}
+
+// comparing is one comparison under way.
+type comparing struct {
+	*Client
+	cutoff int64
+	tried  map[difference]bool
+	result Comparison
+}
+
+func (r *comparing) table(ctx context.Context, table string) error {
+	mine, err := r.log.Buckets(ctx, table, r.cutoff)
+	if err != nil {
+		return err
+	}
+	var theirs bucketsAnswer
+	if err := r.peer.Call(ctx, http.MethodGet, "digest?"+r.query(table, nil).Encode(), nil, &theirs); err != nil {
+		return err
+	}
+	all := maps.Clone(mine)
+	maps.Copy(all, theirs.Buckets)
+	for _, b := range slices.Sorted(maps.Keys(all)) {
+		if mine[b] != theirs.Buckets[b] {
+			if err := r.bucket(ctx, difference{table, b, mine[b], theirs.Buckets[b]}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *comparing) query(table string, more url.Values) url.Values {
+	q := url.Values{"table": {table}, "cutoff": {strconv.FormatInt(r.cutoff, 10)}}
+	maps.Copy(q, more)
+	return q
+}
+
+// bucket sends what differs in one bucket both ways. The rule decides which version
+// stands, as it does for any page; no cursor moves.
+func (r *comparing) bucket(ctx context.Context, d difference) error {
+	mine, err := r.log.Bucket(ctx, d.table, d.bucket, r.cutoff)
+	if err != nil {
+		return err
+	}
+	theirs, err := r.fetchBucket(ctx, d)
+	if err != nil {
+		return err
+	}
+	mine, theirs = without(mine, theirs), without(theirs, mine)
+	explained, err := r.explained(ctx, mine, theirs)
+	if err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, e := range slices.Concat(mine, theirs) {
+		names[name(e)] = true
+	}
+	r.result.Differing += len(names)
+	r.result.Explained += len(explained)
+	rest := len(names) - len(explained)
+	if rest == 0 {
+		return nil
+	}
+	if r.tried == nil {
+		r.tried = map[difference]bool{}
+	}
+	r.tried[d] = true
+	if r.compare.tried[d] {
+		r.result.Lasting += rest
+		return nil
+	}
+	r.result.Repaired += rest
+	return r.repair(ctx, except(mine, explained), except(theirs, explained))
+}
+
+func (r *comparing) repair(ctx context.Context, mine, theirs []json.RawMessage) error {
+	cursor, err := r.log.Cursor(ctx, r.name)
+	if err != nil {
+		return err
+	}
+	if _, err := r.log.Apply(ctx, r.name, cursor, cursor, theirs); err != nil {
+		return err
+	}
+	for _, some := range pages(mine) {
+		var ack Ack
+		if err := r.post(ctx, Offer{}, some, &ack); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetchBucket returns the peer's entries of a bucket, which may be more than one
+// answer holds.
+func (r *comparing) fetchBucket(ctx context.Context, d difference) (all []json.RawMessage, err error) {
+	for more := true; more; {
+		q := r.query(d.table, url.Values{"bucket": {strconv.FormatInt(d.bucket, 10)}, "after": {strconv.Itoa(len(all))}})
+		b, err := r.peer.exchange(ctx, r.peer.http, http.MethodGet, "rows?"+q.Encode(), nil)
+		if err != nil {
+			return nil, err
+		}
+		var tail rowsTail
+		some, err := splitRows(b, &tail)
+		if err != nil {
+			return nil, ErrPeerStranger.Because(err)
+		}
+		all, more = append(all, some...), tail.More && len(some) > 0
+	}
+	return all, nil
+}
+
+// explained returns which of the entries are in quarantine on one of the nodes.
+func (r *comparing) explained(ctx context.Context, lists ...[]json.RawMessage) (map[string]bool, error) {
+	aside, err := r.log.Quarantine(ctx, 10_000)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, q := range append(aside, r.status.refusedThere()...) {
+		known[q.UID.String()] = true
+	}
+	all := map[string]bool{}
+	for _, e := range slices.Concat(lists...) {
+		if n := name(e); known[n] {
+			all[n] = true
+		}
+	}
+	return all, nil
+}
+
+// name is an entry's uid.
+func name(entry json.RawMessage) string {
+	var e struct{ UID string }
+	_ = json.Unmarshal(entry, &e) // one that cannot be read has no name
+	return e.UID
+}
+
+// without returns the entries of all that are not in other.
+func without(all, other []json.RawMessage) (rest []json.RawMessage) {
+	there := map[string]bool{}
+	for _, e := range other {
+		there[summed(e)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(e json.RawMessage) bool { return there[summed(e)] })
+}
+
+// summed is what the digest sees of an entry: not what a version contains, and of a
+// tombstone no more than that it is one.
+func summed(entry json.RawMessage) string {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(entry, &all) != nil {
+		return string(entry)
+	}
+	delete(all, "seen")
+	if _, dead := all["deleted_at"]; dead {
+		maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool {
+			return !slices.Contains([]string{"table", "origin", "id", "uid", "updated_at", "updated_by", "deleted_at", "alias_of"}, name)
+		})
+	}
+	b, _ := json.Marshal(all) // sorted by name; raw JSON marshals
+	return string(b)
+}
+
+func except(all []json.RawMessage, names map[string]bool) []json.RawMessage {
+	return slices.DeleteFunc(all, func(e json.RawMessage) bool { return names[name(e)] })
+}
+
+// pages cuts entries into lists that fit into a call.
+func pages(entries []json.RawMessage) (all [][]json.RawMessage) {
+	for len(entries) > 0 {
+		n := fitting(entries)
+		all, entries = append(all, entries[:n]), entries[n:]
+	}
+	return all
+}
+
+// fitting is how many of the entries a page holds; one at least.
+func fitting(entries []json.RawMessage) int {
+	size := 0
+	for i, e := range entries {
+		if size += len(e); i > 0 && size > sync.PageBytes {
+			return i
+		}
+	}
+	return len(entries)
+}

@@ -1,0 +1,87 @@
+package link
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	gosync "sync"
+
+	"tandem/internal/sync"
+	"tandem/internal/sync/letters"
+)
+
+// end is what both ends of a link are: a log, and what is known of the other node.
+type end struct {
+	log     *sync.Log
+	name    string       // the peer's
+	letters *letters.Box // nil: none cross
+	hello   func() Hello
+	logger  *slog.Logger
+	status  status
+
+	mu     gosync.Mutex
+	raised map[string][2]int64 // what the peer's last greeting said of ids
+}
+
+// introduce returns what this node says of itself, and notes for its own status
+// what it had to look up for it.
+func (e *end) introduce(ctx context.Context) (h Hello, err error) {
+	h = e.hello()
+	h.Incarnation, h.PageLimit, h.Schemas = e.log.Incarnation(), sync.PageRows, e.log.Schemas()
+	if h.Protocol == (Range{}) {
+		h.Protocol = Protocol
+	}
+	if h.Highest, err = e.log.Highest(ctx); err != nil {
+		return h, err
+	}
+	if h.Refused, err = e.log.Quarantine(ctx, refusedShown); err != nil {
+		return h, err
+	}
+	counts, err := e.log.QuarantineCounts(ctx)
+	if err != nil {
+		return h, err
+	}
+	if read, known := e.status.read(); known {
+		n, err := e.log.Pending(ctx, read)
+		if err != nil {
+			return h, err
+		}
+		h.Pending = &n
+	}
+	e.status.looked(counts, h.Pending)
+	return h, nil
+}
+
+// meet takes in what the peer said of itself.
+func (e *end) meet(ctx context.Context, theirs Hello) error {
+	if err := e.raise(ctx, theirs.Highest); err != nil {
+		return err
+	}
+	if e.letters != nil {
+		if err := e.letters.OfferAgain(ctx, theirs.Incarnation); err != nil {
+			return err
+		}
+	}
+	if !e.status.anyAside() {
+		return nil
+	}
+	_, err := e.log.Retry(ctx, theirs.Version)
+	return err
+}
+
+// raise has this node's ids begin above those that the peer has of it.
+func (e *end) raise(ctx context.Context, highest map[string][2]int64) error {
+	e.mu.Lock()
+	same := maps.Equal(highest, e.raised)
+	e.mu.Unlock()
+	if same {
+		return nil
+	}
+	if err := e.log.Raise(ctx, highest); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.raised = highest
+	return nil
+}

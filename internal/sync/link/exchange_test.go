@@ -1,0 +1,181 @@
+package link_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tandem/internal/loop"
+	"tandem/internal/sqlite"
+	"tandem/internal/sync/letters"
+	"tandem/internal/sync/link"
+)
+
+// post is a node's letters, and what those of the other have done here.
+type post struct {
+	*letters.Box
+	n       *node
+	done    []string
+	refuse  error
+	changed func()
+}
+
+func (n *node) post() *post {
+	p := &post{n: n, changed: func() {}}
+	p.Box = letters.NewBox(n.db, letters.Options{
+		OnChange: func() { p.changed() },
+		Handle: func(_ *sqlite.Tx, l letters.Letter) error {
+			if p.refuse != nil && l.Owner == "ben" {
+				return p.refuse
+			}
+			p.done = append(p.done, l.Key)
+			return nil
+		},
+	})
+	return p
+}
+
+func (p *post) send(key, owner string) {
+	p.n.t.Helper()
+	p.n.write(func(tx *sqlite.Tx) error {
+		return p.SendTx(tx, letters.Letter{Key: key, Owner: owner, Kind: "message", Body: json.RawMessage(`{"text":"` + key + `"}`)})
+	})
+}
+
+func (p *post) acted() string { return strings.Join(p.done, " ") }
+
+// corresponding runs a test in a bubble with two nodes that exchange letters.
+func corresponding(t *testing.T, test func(t *testing.T, local, cloud *post, l *line, c *link.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l, c := newLine(nil), (*link.Client)(nil)
+		local, cloud := pair(t)
+		home, away := local.post(), cloud.post()
+		l.cloud, l.letters = cloud, away.Box
+		away.changed = cloud.log.Announce
+		c = link.NewClient(local.log, newPeer(l), link.ClientOptions{
+			Letters: home.Box, Crash: func(string) {}, Log: slog.New(slog.DiscardHandler),
+			Hello: func() link.Hello { return link.Hello{Node: "local", Now: time.Now().UnixMilli()} },
+		})
+		home.changed = c.LettersWait
+		test(t, home, away, l, c)
+	})
+}
+
+func TestLettersCrossBothWaysAtOnce(t *testing.T) {
+	corresponding(t, func(t *testing.T, local, cloud *post, l *line, c *link.Client) {
+		running(t, c)
+		time.Sleep(time.Second)
+		began := time.Now()
+		for i := range 250 {
+			cloud.send(fmt.Sprint("down", i), "ann")
+		}
+		local.send("up", "ann")
+		synctest.Wait()
+		equal(t, "after", time.Since(began), 0)
+		equal(t, "at the cloud", cloud.acted(), "up")
+		equal(t, "at local", len(local.done), 250)
+		for i, key := range local.done {
+			if want := fmt.Sprint("down", i); key != want {
+				t.Fatal(key, "acted where", want, "was next")
+			}
+		}
+		for _, p := range []*post{local, cloud} {
+			waiting, err := p.Waiting(t.Context())
+			must(t, err)
+			equal(t, "waiting", waiting, false)
+		}
+		l.since("")
+		time.Sleep(time.Hour)
+		if n := l.since("GET letters"); n > 125 {
+			t.Error(n, "calls for letters in a quiet hour")
+		}
+	})
+}
+
+// S:47. The answer is lost, the line is cut, the process dies: each letter acts once.
+func TestLetterActsOnceWhateverIsLost(t *testing.T) {
+	for lose := range 6 {
+		t.Run(fmt.Sprint(lose), func(t *testing.T) {
+			corresponding(t, func(t *testing.T, local, cloud *post, l *line, c *link.Client) {
+				must(t, c.Greet(t.Context()))
+				local.send("up", "ann")
+				cloud.send("down", "ann")
+				for i := range lose { // this one, and those before it
+					l.lose = 1 + i
+					for range 1 + i {
+						_ = c.Exchange(t.Context())
+					}
+					l.lose = 0
+				}
+				must(t, c.Exchange(t.Context()))
+				must(t, c.Exchange(t.Context()))
+				equal(t, "at local", local.acted(), "down")
+				equal(t, "at the cloud", cloud.acted(), "up")
+			})
+		})
+	}
+}
+
+// A letter that cannot be taken yet comes again by time, and meanwhile neither ends
+// each poll nor keeps the letters of others away.
+func TestLetterThatCannotBeTakenYetWaitsWithoutHaste(t *testing.T) {
+	corresponding(t, func(t *testing.T, local, cloud *post, l *line, c *link.Client) {
+		running(t, c)
+		time.Sleep(time.Second)
+		local.refuse = errors.New("disk full")
+		cloud.send("a", "ben")
+		cloud.send("b", "ann")
+		time.Sleep(time.Minute)
+		equal(t, "of others", local.acted(), "b")
+		equal(t, "state", c.Status().State, link.Attention)
+		l.since("")
+		time.Sleep(time.Hour)
+		if n := l.since("GET changes"); n > 200 {
+			t.Error(n, "polls in an hour")
+		}
+		local.refuse = nil
+		time.Sleep(loop.Longest)
+		synctest.Wait()
+		equal(t, "once it can", local.acted(), "b a")
+		time.Sleep(time.Minute)
+		equal(t, "state then", c.Status().State, link.OK)
+	})
+}
+
+// The reader's file is another one: what the old one had taken comes again.
+func TestLettersComeAgainToAReaderOfAnotherIncarnation(t *testing.T) {
+	corresponding(t, func(t *testing.T, local, cloud *post, l *line, c *link.Client) {
+		must(t, c.Greet(t.Context()))
+		local.send("up", "ann")
+		must(t, c.Exchange(t.Context()))
+		equal(t, "at the cloud", cloud.acted(), "up")
+		fresh := newNode(t, "cloud", 1)
+		fresh.exec(`UPDATE sync_state SET incarnation = 'another'`)
+		fresh.restart()
+		again := fresh.post()
+		l.cloud, l.letters = fresh, again.Box
+		must(t, c.Exchange(t.Context()))
+		equal(t, "at the new file, not greeted yet", again.acted(), "")
+		must(t, c.Greet(t.Context()))
+		must(t, c.Exchange(t.Context()))
+		equal(t, "at the new file", again.acted(), "up")
+	})
+}
+
+func TestWaitingLetterEndsAPoll(t *testing.T) {
+	corresponding(t, func(t *testing.T, local, cloud *post, l *line, c *link.Client) {
+		began := time.Now()
+		time.AfterFunc(7*time.Second, func() { cloud.send("a", "ann") })
+		p := poll(context.Background(), l, "", map[string]string{"letters": ""}, time.Minute)
+		equal(t, "news", fmt.Sprint(p.Sets, time.Since(began)), "map[letters:a] 7s")
+		equal(t, "to one who has heard", fmt.Sprint(poll(context.Background(), l, "", map[string]string{"letters": "a"}, time.Second).Sets), "map[]")
+		equal(t, "to one who does not ask", fmt.Sprint(poll(context.Background(), l, "", nil, time.Second).Sets), "map[]")
+	})
+}

@@ -1,0 +1,153 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"tandem/internal/loop"
+	"tandem/internal/sync"
+)
+
+// arrival is a page that came, read and not yet stored.
+type arrival struct {
+	Page
+	from  string // the cursor it was asked with
+	batch sync.Batch
+}
+
+// Fetch applies page after page of the peer's log, and waits at its end for more.
+// While a page is stored the next one is under way, never more than one. It returns
+// when a call fails or ctx ends.
+func (c *Client) Fetch(ctx context.Context) error {
+	defer c.caughtUp()
+	if err := c.greet(ctx); err != nil {
+		return err
+	}
+	cursor, err := c.log.Cursor(ctx, c.name)
+	if err != nil {
+		return err
+	}
+	got, err := c.ask(ctx, cursor, 0) // the first page tells at once whether all is well again
+	for err == nil {
+		if err = c.greet(ctx); err == nil {
+			got, err = c.storeAndAsk(ctx, got)
+		}
+	}
+	return err
+}
+
+func (c *Client) storeAndAsk(ctx context.Context, got arrival) (next arrival, err error) {
+	if !got.More || len(got.Sets) > 0 { // a set is not asked for before it has been stored
+		if err := c.store(ctx, got); err != nil {
+			return next, err
+		}
+		wait := MaxWait
+		if got.More {
+			wait = 0
+		}
+		return c.ask(ctx, got.Cursor, wait)
+	}
+	work := []func(context.Context) error{
+		func(ctx context.Context) error { return c.store(ctx, got) },
+		func(ctx context.Context) (err error) { next, err = c.ask(ctx, got.Cursor, 0); return err },
+	}
+	err = loop.Each(ctx, len(work), work, func(ctx context.Context, f func(context.Context) error) error { return f(ctx) })
+	return next, err
+}
+
+// FetchPage applies one page of the peer's log, waiting so long for one, and reports
+// whether the log goes on.
+func (c *Client) FetchPage(ctx context.Context, wait time.Duration) (more bool, err error) {
+	cursor, err := c.log.Cursor(ctx, c.name)
+	if err != nil {
+		return false, err
+	}
+	got, err := c.ask(ctx, cursor, wait)
+	if err == nil {
+		err = c.store(ctx, got)
+	}
+	if err != nil {
+		c.caughtUp()
+	}
+	return got.More, err
+}
+
+// ask gets the page after cursor, waiting so long for one.
+func (c *Client) ask(ctx context.Context, cursor string, wait time.Duration) (got arrival, err error) {
+	query := url.Values{"cursor": {cursor}, "limit": {strconv.Itoa(sync.PageRows)}, "wait": {wait.String()}}
+	for _, s := range c.sets {
+		held, err := s.Held(ctx)
+		if err != nil {
+			return got, err
+		}
+		query.Set(s.Name, held)
+	}
+	if c.letters != nil {
+		query.Set(lettersSet, c.lettersSeen)
+	}
+	b, err := c.peer.exchange(ctx, c.peer.http, http.MethodGet, "changes?"+query.Encode(), nil)
+	if err != nil {
+		return got, err
+	}
+	got.from = cursor
+	if got.Page, err = readPage(b); err != nil {
+		return got, ErrPeerStranger.Because(err)
+	}
+	if got.Cursor == "" && got.Reset == "" && cursor != "" {
+		return got, ErrPeerStranger.Because(errors.New("JSON that is no page of a log"))
+	}
+	if got.Reset != "" {
+		c.logger.InfoContext(ctx, "reading the peer's log from its start", "peer", c.name, "reason", got.Reset)
+		c.status.wasReset(got.Reset, c.hello().Now)
+		c.compare.due(c.hello().Now)
+	}
+	if oldest, ok := got.Sets[lettersSet]; ok && c.letters != nil {
+		c.lettersSeen = oldest
+		c.lettersLoop.Wake()
+		delete(got.Sets, lettersSet)
+	}
+	if got.More {
+		c.status.begins(got.End)
+	}
+	got.batch = c.log.Decode(got.Entries)
+	return got, nil
+}
+
+// store applies a page and what it names of the sets.
+func (c *Client) store(ctx context.Context, got arrival) error {
+	// Before the rows, which may ring at once: at the phones and for the people of now.
+	// A set that cannot be had keeps no row waiting.
+	copied := c.copySets(ctx, got.Sets)
+	if len(got.Entries) > 0 {
+		c.crash("sync.fetched")
+	}
+	stored, err := c.log.Store(ctx, c.name, got.from, got.Cursor, got.batch)
+	if err == nil && stored != got.Cursor {
+		err = errors.New("somebody else reads the peer's log under this node's name")
+	}
+	if err != nil {
+		return err
+	}
+	if len(got.Entries) > 0 {
+		c.crash("sync.stored")
+	}
+	was := c.held()
+	c.status.brought(c.hello().Now, got.At, got.More)
+	c.looking.Store(false)
+	if was && !c.held() {
+		c.offerLoop.Wake()
+	}
+	_ = c.status.note(lineFetch, nil)
+	return copied
+}
+
+// caughtUp ends what held this node's own entries back.
+func (c *Client) caughtUp() {
+	c.looking.Store(false)
+	c.status.breaks()
+	c.offerLoop.Wake()
+}
