@@ -13,6 +13,7 @@ import (
 	"tandem/internal/scheduler"
 	"tandem/internal/sqlite"
 	nodesync "tandem/internal/sync"
+	"tandem/internal/sync/letters"
 	"tandem/internal/users"
 )
 
@@ -78,10 +79,11 @@ func (f *folder) adopt(ctx context.Context, node config.Node, out outside) (park
 	if err := f.users.Write(ctx, users.AdoptTx); err != nil {
 		return 0, err
 	}
-	// The answers that the other node gave are its own, and so is what seals them.
+	// The answers that the other node gave are its own, and so is what seals them; its
+	// letters are its to send.
 	err = f.todos.Write(ctx, func(tx *sqlite.Tx) error {
 		_, err := tx.Exec(`DELETE FROM idempotency`)
-		return err
+		return errors.Join(err, letters.AdoptTx(tx))
 	})
 	if err != nil {
 		return 0, err

@@ -9,6 +9,7 @@ import (
 	"tandem/internal/config"
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
+	"tandem/internal/sync/letters"
 	"tandem/internal/sync/link"
 )
 
@@ -153,6 +154,9 @@ func (n *node) moveOwners(ctx context.Context, moved map[string]string) error {
 		}
 		if err := n.tokens.JoinTx(tx, moved); err != nil {
 			return fmt.Errorf("move devices: %w", err)
+		}
+		if err := letters.MoveOwnersTx(tx, moved); err != nil {
+			return fmt.Errorf("move letters: %w", err)
 		}
 		return sqlite.MoveKeysTx(tx, moved)
 	})
