@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 )
@@ -23,7 +24,7 @@ type firstSync struct {
 // sync starts the cloud, then home, and waits until the one who reads holds n todos.
 // The clock runs from the spawn of home: its start, the greeting and the accounts
 // are in the figure.
-func (p *pair) sync(ctx context.Context, reads, read *node, n int64) (f firstSync, err error) {
+func (b *bench) sync(ctx context.Context, p *pair, reads, read *node, n int) (f firstSync, err error) {
 	if err := p.cloud.run(ctx); err != nil {
 		return f, err
 	}
@@ -31,7 +32,7 @@ func (p *pair) sync(ctx context.Context, reads, read *node, n int64) (f firstSyn
 	if err := p.home.run(ctx); err != nil {
 		return f, err
 	}
-	at, err := reads.holds(ctx, n, enough, func(int64) {})
+	at, err := reads.holds(ctx, int64(n), enough, func(int64) {})
 	if err != nil {
 		return f, err
 	}
@@ -44,6 +45,7 @@ func (p *pair) sync(ctx context.Context, reads, read *node, n int64) (f firstSyn
 		took, failed := readCPU(n.s.cmd.Process.Pid)
 		f.cpu, err = f.cpu+took, errors.Join(err, failed)
 	}
+	fmt.Fprintf(b.progress, "    %d rows in %.2f s, with %.2f s of CPU\n", n, f.took.Seconds(), f.cpu.Seconds())
 	return f, err
 }
 
@@ -58,7 +60,7 @@ func (b *bench) fetch(ctx context.Context, n int) (f firstSync, err error) {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, p.end()) }()
-	return p.sync(ctx, p.home, p.cloud, int64(n))
+	return b.sync(ctx, p, p.home, p.cloud, n)
 }
 
 func (b *bench) firstFetch(ctx context.Context) error {
@@ -79,7 +81,7 @@ func (b *bench) firstOffer(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.end()) }()
-	f, err := p.sync(ctx, p.cloud, p.home, many)
+	f, err := b.sync(ctx, p, p.cloud, p.home, many)
 	if err == nil {
 		b.figures.addSync(ours, firstOffer, many, f)
 	}
