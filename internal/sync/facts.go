@@ -58,17 +58,14 @@ func (l *Log) FactTx(tx *sqlite.Tx, kind, subject, owner, key string, body any) 
 }
 
 // addFact stores a fact unless it is here. Two facts of one uid that differ come
-// from one event told twice; the larger hash stays, on both nodes the same.
+// from one event told twice; one of them stays, on both nodes the same.
 func (l *Log) addFact(tx *sqlite.Tx, f Fact) (bool, error) {
 	mine, known, err := sqlite.One(tx, scanFact, `SELECT `+factColumns+` FROM facts WHERE uid = ?`, f.UID[:])
 	if err != nil {
 		return false, err
 	}
-	if known {
-		x, y := f.hash(), mine.hash()
-		if bytes.Compare(x[:], y[:]) <= 0 {
-			return false, nil
-		}
+	if known && !f.outlasts(mine) {
+		return false, nil
 	}
 	_, err = tx.Exec(`
 		INSERT INTO facts (`+factColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -76,6 +73,16 @@ func (l *Log) addFact(tx *sqlite.Tx, f Fact) (bool, error) {
 			owner = excluded.owner, node = excluded.node, at = excluded.at, body = excluded.body`,
 		f.UID[:], l.seqTx(tx), f.Kind, f.Subject, f.Owner, f.Node, f.At, string(f.Body))
 	return err == nil && !known, err
+}
+
+// outlasts reports whether f stays where the other one is: the later, so that one told
+// under a clock of last year is not let go as too old, then the one of the larger hash.
+func (f Fact) outlasts(other Fact) bool {
+	if f.At != other.At {
+		return f.At > other.At
+	}
+	x, y := f.hash(), other.hash()
+	return bytes.Compare(x[:], y[:]) > 0
 }
 
 func (f Fact) hash() [sha256.Size]byte {
