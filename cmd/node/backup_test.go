@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tandem/internal/sqlite"
 )
@@ -20,6 +21,14 @@ func whole(t testing.TB, dir, node string) []string {
 	must(t, err)
 	must(t, json.Unmarshal(b, &m))
 	equal(t, "the node", m.Node, node)
+	life, ids, err := lifeIn(t, dir, m.Origin)
+	must(t, err)
+	equal(t, "the life", m.Incarnation, life)
+	for _, table := range []string{"todos", "scheduled_messages"} {
+		if id, named := m.IDs[table]; !named || id < ids[table] {
+			t.Errorf("ids of %s: %d in the manifest, %d in the copy", table, id, ids[table])
+		}
+	}
 	entries, err := os.ReadDir(dir)
 	must(t, err)
 	var names []string
@@ -44,6 +53,16 @@ func whole(t testing.TB, dir, node string) []string {
 	todos, err := look(t.Context(), dir, sqlite.Todos, `SELECT content FROM todos ORDER BY seq`)
 	must(t, err)
 	return todos
+}
+
+// lifeIn is what a copy says of its life and its ids. It leaves the copy as it is.
+func lifeIn(t testing.TB, dir string, origin int) (string, map[string]int64, error) {
+	aside := t.TempDir()
+	must(t, copyFile(filepath.Join(aside, "todos.db"), filepath.Join(dir, "todos.db")))
+	db, err := sqlite.OpenReadOnly(t.Context(), sqlite.Options{Path: filepath.Join(aside, "todos.db"), Schema: sqlite.Todos, Now: time.Now})
+	must(t, err)
+	defer db.Close()
+	return lifeOf(t.Context(), db, origin)
 }
 
 func TestABackupHoldsWhatWasAnsweredWhetherTheNodeRunsOrNot(t *testing.T) {

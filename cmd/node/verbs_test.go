@@ -85,6 +85,7 @@ func TestMistakesAtTheTerminalExit2AndNameTheHelp(t *testing.T) {
 		{"serve", "now"}, {"serve", "--fly"}, {"serve", "--config"},
 		{"init"}, {"init", "--email"}, {"init", "ada@example.org"}, {"init", "--email", "ada@example.org", "--fly"},
 		{"backup"}, {"backup", "a", "b"}, {"backup", "--fly", "a"},
+		{"restore"}, {"restore", "a", "b"}, {"adopt", "it"}, {"unpair", "cloud"}, {"pair", "bcdf"}, {"pair", "--rotate", "now"},
 		{"doctor", "home"}, {"doctor", "--json=perhaps"},
 		{"demo", "now"}, {"demo", "--fly"},
 		{"version", "2"},
@@ -134,7 +135,8 @@ func TestABadConfigurationExits78AndListsAllThatIsWrong(t *testing.T) {
 	must(t, os.WriteFile(file, []byte("node: {name: LOCAL, origin: 3}\nhttp: {listen: 0.0.0.0:80}\nscheduler: {mode: sometimes}\nfoo: 1\n"), 0o600))
 	texts := []string{"node.name", "node.origin", "node.data", "http.listen", "scheduler.mode", "foo", file + ":4", "TANDEM_NODE_NOSE"}
 	env := []string{"TANDEM_NODE_NOSE=red"}
-	for _, args := range [][]string{{"serve"}, {"init", "--email", demoEmail}, {"backup", filepath.Join(t.TempDir(), "x")}, {"doctor"}} {
+	for _, args := range [][]string{{"serve"}, {"init", "--email", demoEmail}, {"backup", filepath.Join(t.TempDir(), "x")}, {"doctor"},
+		{"restore", t.TempDir()}, {"adopt"}, {"pair"}, {"unpair"}} {
 		s := verb(t, env, adasPassword, append(args, "--config", file)...)
 		s.exits(t, exitConfig, texts...)
 		equal(t, "on out", s.out, "")
@@ -173,7 +175,7 @@ func TestAFolderInUseExits75(t *testing.T) {
 	env, data := inhabited(t)
 	lock, err := sqlite.Hold(data)
 	must(t, err)
-	for _, args := range [][]string{{"serve"}, {"init", "--email", demoEmail, "--password-stdin"}} {
+	for _, args := range [][]string{{"serve"}, {"init", "--email", demoEmail, "--password-stdin"}, {"adopt"}} {
 		verb(t, env, adasPassword, args...).exits(t, exitTryMore, "Another process is using this data folder", data)
 	}
 	must(t, lock.Release())
