@@ -42,30 +42,41 @@ func (l *Log) BlankTx(tx *sqlite.Tx, alone bool) (more bool, err error) {
 	if err != nil || !found {
 		return false, err
 	}
+	done := until
 	for _, t := range l.order {
-		n, err := t.blankTx(tx, until)
-		if err != nil || n == someRows {
-			return n == someRows, err
+		if done, err = t.blankTx(tx, done); err != nil {
+			return false, err
 		}
 	}
-	if _, err := tx.Exec(`UPDATE sync_state SET blanked = ? WHERE blanked < ?`, until, until); err != nil {
-		return false, err
+	if _, err := tx.Exec(`UPDATE sync_state SET blanked = ? WHERE blanked < ?`, done, done); err != nil || done < until {
+		return done < until, err
 	}
 	_, err = tx.Exec(`DELETE FROM sync_marks WHERE seq < ?`, until)
 	return false, err
 }
 
-func (t *Table) blankTx(tx *sqlite.Tx, until int64) (int, error) {
+// blankTx takes the text out of some rows up to a seq, and returns up to which one
+// there is none left.
+func (t *Table) blankTx(tx *sqlite.Tx, until int64) (int64, error) {
 	rows, err := sqlite.All(tx, t.scanLenient, t.selectAll+`
 		WHERE deleted_at IS NOT NULL AND seq > (SELECT blanked FROM sync_state) AND seq <= ?
 		ORDER BY seq LIMIT ?`, until, someRows)
+	if err != nil {
+		return 0, err
+	}
 	for i := range rows {
-		if err == nil && len(rows[i].Fields) > 0 {
-			rows[i].Fields = nil
-			err = t.overwriteTx(tx, &rows[i])
+		if len(rows[i].Fields) == 0 {
+			continue
+		}
+		rows[i].Fields = nil
+		if err := t.overwriteTx(tx, &rows[i]); err != nil {
+			return 0, err
 		}
 	}
-	return len(rows), err
+	if len(rows) == someRows {
+		return rows[someRows-1].Seq, nil
+	}
+	return until, nil
 }
 
 // overwriteTx stores a row as it is, with the seq it has.
