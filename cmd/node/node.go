@@ -46,6 +46,7 @@ type node struct {
 	client    *link.Client // as peer
 	server    *link.Server // nil: nobody calls this node
 	letters   *letters.Box
+	contact   *contact                 // nil: there is no peer
 	heard     atomic.Pointer[greeting] // the peer's last; nil: none since the start
 	handler   http.Handler
 	loops     []*loop.Loop
@@ -83,6 +84,7 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 		n.client = link.NewClient(n.log, n.peer, link.ClientOptions{Sets: n.sets(), Letters: n.letters, Hello: n.hello, Crash: out.crash, Log: log})
 		n.loops = append(n.loops, n.client.Loops()...)
 		n.loops = append(n.loops, n.tokens.ForwardLoop(n.peer))
+		n.keepContact(n.client.Status)
 	}
 	n.handler = api.New(n.services())
 	return n, nil
@@ -208,7 +210,11 @@ func (n *node) services() api.Services {
 			Heard: func(h link.Hello) { n.heard.Store(&greeting{h, n.out.now()}) },
 		})
 		n.loops = append(n.loops, n.server.Loop())
+		n.keepContact(n.server.Status)
 		s.Peer = &api.Peer{Name: n.Peer.Name, Match: n.keys.Match, Pairing: n.admit, Server: n.server}
+	}
+	if n.contact != nil {
+		s.Link = n.contact.state
 	}
 	return s
 }

@@ -31,8 +31,9 @@ type Services struct {
 	Todos     *todos.Store
 	Scheduler *scheduler.Store
 	Tokens    *push.Tokens
-	Replica   *sync.Log // of what both nodes have: what gave way in it, and what was set aside
-	Peer      *Peer     // nil: this node has no peer that could call
+	Replica   *sync.Log        // of what both nodes have: what gave way in it, and what was set aside
+	Link      func() SyncState // nil: this node has no peer
+	Peer      *Peer            // nil: this node has no peer that could call
 	Ready     func(context.Context) error
 	Secret    []byte // the node's own; list cursors and request keys are sealed with keys derived from it
 	Version   string
@@ -92,6 +93,7 @@ func (a *api) routes() {
 
 	add(a, route{"GET", "/v1/fires/{id}", "What became of a reminder, attempt by attempt", 200, session}, a.getFire)
 
+	add(a, route{"GET", "/v1/sync/status", "How replication stands", 200, session}, a.syncStatus)
 	add(a, route{"GET", "/v1/sync/conflicts", "What gave way to an edit on the other node", 200, session}, a.listConflicts)
 	add(a, route{"POST", "/v1/sync/conflicts/{uid}/restore", "Bring back what gave way", 200, session}, a.restoreConflict)
 	add(a, route{"GET", "/v1/sync/quarantine", "What could not be taken or sent", 200, admin}, a.listQuarantine)

@@ -192,7 +192,7 @@ func TestTheDescriptionTellsOfEachOperation(t *testing.T) {
 	want := []string{
 		"DELETE /v1/push-tokens/{device_id}", "DELETE /v1/scheduled-messages/{ref}", "DELETE /v1/todos/{ref}",
 		"GET /v1/fires/{id}", "GET /v1/me", "GET /v1/push-tokens", "GET /v1/scheduled-messages", "GET /v1/scheduled-messages/{ref}",
-		"GET /v1/sync/conflicts", "GET /v1/sync/quarantine",
+		"GET /v1/sync/conflicts", "GET /v1/sync/quarantine", "GET /v1/sync/status",
 		"GET /v1/todos", "GET /v1/todos/{ref}",
 		"PATCH /v1/me", "PATCH /v1/scheduled-messages/{ref}", "PATCH /v1/todos/{ref}",
 		"POST /v1/auth/login", "POST /v1/auth/logout", "POST /v1/push-tokens", "POST /v1/scheduled-messages",

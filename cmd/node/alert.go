@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	gosync "sync"
+	"time"
+
+	"tandem/internal/api"
+	"tandem/internal/loop"
+	"tandem/internal/push"
+	"tandem/internal/sqlite"
+	nodesync "tandem/internal/sync"
+	"tandem/internal/sync/link"
+	"tandem/internal/when"
+)
+
+const (
+	silenceTold = 24 * time.Hour   // a direction in which nothing succeeds for so long is told of, and again after as long
+	silenceSure = 10 * time.Minute // it lasts so long while this node is awake: one that was off or asleep has yet to try
+	contactKept = 10 * time.Minute // how exactly the file knows of the last success: an idle disk is left alone
+
+	syncNotice = "sync" // the kind of notice, beside those that ring
+)
+
+// contact is when this node and its peer last read each other's log. It tells the
+// first admin, through this node's own channels, when that is long ago. Each node that
+// runs does: who hears of both knows that it is the link that is cut.
+type contact struct {
+	contactOptions
+
+	// Of the loop alone.
+	saw    [2]int64  // the last successes as the link tells them
+	looked time.Time // the last round
+	silent time.Time // since when each round has found a silence; zero: the last one has not
+
+	mu    gosync.Mutex
+	known touch
+	filed touch // as in the file
+}
+
+type contactOptions struct {
+	db         *sqlite.DB
+	outbox     *push.Outbox
+	node, peer string
+	status     func() link.Status
+	admin      func(context.Context) (id string, found bool, err error)
+	zone       func(tx *sqlite.Tx, owner string) (string, error)
+}
+
+// keepContact has the node keep in mind when it and its peer were last in touch, and
+// tell it to who asks.
+func (n *node) keepContact(status func() link.Status) {
+	n.contact = &contact{contactOptions: contactOptions{
+		db: n.folder.todos, outbox: n.outbox, node: n.Node.Name, peer: n.Peer.Name, status: status, admin: n.users.FirstAdmin, zone: n.zone,
+	}}
+	n.loops = append(n.loops, n.contact.loop(n.logger))
+}
+
+// touch is what is known of the last successes. Unix ms.
+type touch struct {
+	fetched, offered int64
+	told             int64 // when the owner was last told of the silence that lasts; 0: none does
+}
+
+// since is when the direction that has been silent for longer last worked.
+func (t touch) since() int64 { return min(t.fetched, t.offered) }
+
+func (t touch) late(now int64) bool { return now-t.since() >= silenceTold.Milliseconds() }
+
+func (c *contact) loop(log *slog.Logger) *loop.Loop {
+	return loop.New("contact", time.Minute, log, c.look)
+}
+
+// last is when what last succeeded.
+func (c *contact) last() touch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known
+}
+
+// look is one round: it notes what has succeeded since the last one, and tells of a
+// silence or of its end.
+func (c *contact) look(ctx context.Context) error {
+	t, err := c.begin(ctx)
+	if err != nil {
+		return err
+	}
+	status, now := c.status(), c.db.Now()
+	t = c.advance(t, status, now.UnixMilli())
+	next := t
+	switch {
+	case c.lasts(t, now) && (t.told == 0 || now.UnixMilli()-t.told >= silenceTold.Milliseconds()):
+		next.told = now.UnixMilli()
+	case t.told > 0 && !t.late(now.UnixMilli()):
+		next.told = 0
+	}
+	if next.told == t.told {
+		return c.keep(ctx, t)
+	}
+	owner, found, err := c.admin(ctx)
+	if err != nil {
+		return err
+	}
+	if !found { // there is nobody to tell yet
+		return c.keep(ctx, t)
+	}
+	return c.tell(ctx, next, owner, status.Detail)
+}
+
+// state is how the link stands, with what is known from before this process.
+func (c *contact) state() api.SyncState {
+	s, t := api.SyncState{Status: c.status()}, c.last()
+	if s.FetchedAt == 0 {
+		s.FetchedAt = t.fetched
+	}
+	if s.OfferedAt == 0 {
+		s.OfferedAt = t.offered
+	}
+	if t.late(c.db.Now().UnixMilli()) && t != (touch{}) {
+		s.Silent = t.since()
+	}
+	return s
+}
+
+// begin returns what is known; of a peer that is new, that it is known since now.
+func (c *contact) begin(ctx context.Context) (touch, error) {
+	if t := c.last(); t != (touch{}) {
+		return t, nil
+	}
+	t, found, err := sqlite.ReadOne(ctx, c.db, func(r sqlite.Row) (t touch, err error) {
+		return t, r.Scan(&t.fetched, &t.offered, &t.told)
+	}, `SELECT fetched_at, offered_at, coalesce(told_at, 0) FROM sync_contact WHERE peer = ?`, c.peer)
+	if err != nil {
+		return t, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.filed = t; !found {
+		now := c.db.Now().UnixMilli()
+		t = touch{fetched: now, offered: now}
+	}
+	c.known = t
+	return t, nil
+}
+
+// advance notes successes by the clock of now: what was noted by one that was ahead
+// would hide a silence until then.
+func (c *contact) advance(t touch, s link.Status, now int64) touch {
+	t = touch{min(t.fetched, now), min(t.offered, now), min(t.told, now)}
+	if s.FetchedAt != c.saw[0] {
+		t.fetched = now
+	}
+	if s.OfferedAt != c.saw[1] {
+		t.offered = now
+	}
+	c.saw = [2]int64{s.FetchedAt, s.OfferedAt}
+	return t
+}
+
+// lasts reports whether a silence has been found in each round for long enough.
+func (c *contact) lasts(t touch, now time.Time) bool {
+	slept := now.Sub(c.looked) > silenceSure/2
+	c.looked = now
+	switch {
+	case !t.late(now.UnixMilli()):
+		c.silent = time.Time{}
+	case slept || c.silent.IsZero():
+		c.silent = now
+	}
+	return !c.silent.IsZero() && now.Sub(c.silent) >= silenceSure
+}
+
+// keep notes what is known, and writes it down where the file is too far from it.
+func (c *contact) keep(ctx context.Context, t touch) error {
+	c.mu.Lock()
+	c.known = t
+	near := func(a, b int64) bool { return max(a-b, b-a) < contactKept.Milliseconds() }
+	enough := near(t.fetched, c.filed.fetched) && near(t.offered, c.filed.offered) && t.told == c.filed.told
+	c.mu.Unlock()
+	if enough {
+		return nil
+	}
+	return c.write(ctx, t, func(*sqlite.Tx) error { return nil })
+}
+
+// tell gives the notice of a silence or of its end. It commits with the note that it
+// was given.
+func (c *contact) tell(ctx context.Context, t touch, owner, why string) error {
+	return c.write(ctx, t, func(tx *sqlite.Tx) error {
+		zone, err := c.zone(tx, owner)
+		if err != nil {
+			return err
+		}
+		n := push.Notice{
+			FireID: nodesync.KeyedUID("contact", c.node, c.peer, strconv.FormatInt(tx.Millis(), 10)).String(),
+			Kind:   syncNotice, Owner: owner, DueAt: tx.Now, TTL: silenceTold, Zone: zone,
+		}
+		if t.told > 0 {
+			n.Title, n.Body = c.silence(t, tx.Now, zone, why)
+		} else {
+			n.Title = c.peer + " syncs again"
+			n.Body = fmt.Sprintf("%s and %s are in touch. What was written meanwhile crosses now.", c.node, c.peer)
+		}
+		return c.outbox.EnqueueTx(tx, n)
+	})
+}
+
+// silence is what a person reads of one.
+func (c *contact) silence(t touch, now time.Time, zone, why string) (title, body string) {
+	since := sqlite.Time(t.since())
+	loc, err := when.Zone(zone)
+	if err != nil {
+		loc = time.UTC
+	}
+	what := fmt.Sprintf("Nothing has crossed between %s and %s", c.node, c.peer)
+	switch edge := t.told - silenceTold.Milliseconds(); {
+	case t.fetched > edge:
+		what = fmt.Sprintf("%s has not read what %s wrote", c.peer, c.node)
+	case t.offered > edge:
+		what = fmt.Sprintf("%s has not read what %s wrote", c.node, c.peer)
+	}
+	title = fmt.Sprintf("%s not synced for %d h", c.peer, int(now.Sub(since).Hours()))
+	body = what + " since " + since.In(loc).Format("2006-01-02 15:04 MST") + "."
+	if why != "" {
+		body += " " + why
+	}
+	return title, body
+}
+
+func (c *contact) write(ctx context.Context, t touch, do func(*sqlite.Tx) error) error {
+	err := c.db.Write(ctx, func(tx *sqlite.Tx) error {
+		if _, err := tx.Exec(`
+			INSERT INTO sync_contact (peer, fetched_at, offered_at, told_at)
+			VALUES (?, ?, ?, nullif(?, 0))
+			ON CONFLICT (peer) DO UPDATE
+			SET fetched_at = excluded.fetched_at, offered_at = excluded.offered_at, told_at = excluded.told_at`,
+			c.peer, t.fetched, t.offered, t.told); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known, c.filed = t, t
+	return nil
+}

@@ -1,0 +1,181 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tandem/internal/sqlite"
+	"tandem/internal/sync"
+	"tandem/internal/sync/link"
+	"tandem/internal/users"
+)
+
+// SyncState is how replication stands, as this end of the link knows it, whichever it
+// is. The times of the last successes are those of any process before this one too.
+type SyncState struct {
+	link.Status
+	Silent int64 // Unix ms since when one direction works no more, where that is a day or longer; 0: both do
+}
+
+// Clocks that far apart are worth a word, and that far a warning.
+const (
+	skewAmber = 30 * time.Second
+	skewRed   = 5 * time.Minute
+)
+
+// asideShown is how many entries in quarantine a status shows. The list has all.
+const asideShown = 20
+
+type syncBody struct {
+	State      string          `json:"state" enum:"ok,catching_up,offline,paused,attention,alone" doc:"alone: this node has no peer"`
+	Code       string          `json:"code,omitempty" doc:"What is the matter; stable"`
+	Detail     string          `json:"detail" doc:"How it stands and what to do about it, for a person"`
+	Banner     string          `json:"banner,omitempty" doc:"Where a direction has not worked for a day: to be shown until it is gone"`
+	Peer       *syncPeer       `json:"peer,omitempty"`
+	Fetch      *syncWay        `json:"fetch,omitempty" doc:"What the other node wrote, as it comes here"`
+	Send       *syncWay        `json:"send,omitempty" doc:"What was written here, as the other node reads it"`
+	Clock      *syncClock      `json:"clock,omitempty" doc:"Absent: the other node has not said what time it is"`
+	Reset      *syncReset      `json:"reset,omitempty" doc:"The last time that one of the logs was read from its start. That only adds"`
+	Compared   *syncCompared   `json:"compared,omitempty" doc:"The last time that both nodes looked whether they hold the same"`
+	Renewed    string          `json:"renewed,omitempty" doc:"Why this node's log was begun anew, at its start or since"`
+	Quarantine *syncQuarantine `json:"quarantine,omitempty" doc:"What is set aside; for admins only"`
+}
+
+type syncPeer struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty" doc:"Absent: it has not said so since this node started"`
+}
+
+type syncWay struct {
+	LastSuccess string `json:"last_success,omitempty"`
+	Pending     *int64 `json:"pending,omitempty" doc:"How many entries are still to cross; absent: nobody knows yet"`
+}
+
+type syncClock struct {
+	Skew   int64  `json:"skew_ms" doc:"The other node's clock less this one's"`
+	Level  string `json:"level" enum:"green,amber,red" doc:"amber from 30 seconds, red from 5 minutes"`
+	Detail string `json:"detail,omitempty"`
+}
+
+type syncReset struct {
+	At     string `json:"at"`
+	Reason string `json:"reason"`
+}
+
+type syncCompared struct {
+	At     string `json:"at"`
+	Detail string `json:"detail"`
+}
+
+type syncQuarantine struct {
+	Counts map[string]int `json:"counts" doc:"Here, by kind; without deletes that are held"`
+	Held   int            `json:"held" doc:"Deletes that wait for a decision here"`
+	Items  []asideBody    `json:"items" doc:"The oldest of all of them; the list at /v1/sync/quarantine goes on"`
+	Peer   []refusedBody  `json:"peer" doc:"What is set aside at the other node, as far as it tells"`
+}
+
+type refusedBody struct {
+	Table  string `json:"table"`
+	UID    string `json:"uid"`
+	Kind   string `json:"kind"`
+	Reason string `json:"reason"`
+	At     string `json:"at"`
+}
+
+type syncOutput struct{ Body syncBody }
+
+// syncStatus tells everybody how replication stands, and admins what it set aside.
+func (a *api) syncStatus(ctx context.Context, _ *struct{}) (*syncOutput, error) {
+	b := syncBody{State: "alone", Detail: "This node has no peer: what it holds is nowhere else."}
+	admin := caller(ctx).Role == users.Admin
+	var refused []sync.Quarantined
+	if a.Link != nil {
+		s := a.Link()
+		b, refused = showSync(s, a.DB.Now(), admin), s.Refused
+	}
+	b.Renewed = a.Replica.Renewed()
+	if !admin {
+		return &syncOutput{b}, nil
+	}
+	var err error
+	b.Quarantine, err = a.syncQuarantine(ctx, refused)
+	return &syncOutput{b}, err
+}
+
+// showSync tells of a link. How much is in quarantine, and why, is for admins.
+func showSync(s SyncState, now time.Time, admin bool) syncBody {
+	b := syncBody{
+		State: s.State, Code: s.Code, Detail: s.Detail, Peer: &syncPeer{s.Peer, s.Version},
+		Fetch: showWay(s.FetchedAt, s.ToFetch), Send: showWay(s.OfferedAt, s.ToOffer),
+	}
+	switch {
+	case b.State == link.OK && s.HeardAt == 0:
+		b.State, b.Detail = link.CatchingUp, "This node has started and not heard of the other one yet."
+	case b.State == link.OK:
+		b.Detail = "What is written on one node is on the other at once."
+	case b.State == link.CatchingUp:
+		b.Detail = "What was written while the nodes were apart is crossing."
+	case !admin && (b.Code == "quarantine" || b.Code == "deletes_held"):
+		b.Detail = "Something that came waits for an admin. All else crosses."
+	}
+	if s.Silent > 0 {
+		since := sqlite.Time(s.Silent)
+		b.Banner = fmt.Sprintf("%s not synced for %d h, since %s.", s.Peer, int(now.Sub(since).Hours()), stamp(s.Silent))
+	}
+	if s.HeardAt > 0 {
+		b.Clock = showClock(s.Status)
+	}
+	if s.Reset != "" {
+		b.Reset = &syncReset{stamp(s.ResetAt), s.Reset}
+	}
+	if c := s.Compared; c != nil {
+		b.Compared = &syncCompared{stamp(c.At), "Both nodes hold the same."}
+		switch {
+		case c.Differing > 0 && admin:
+			b.Compared.Detail = c.Line
+		case c.Differing > 0:
+			b.Compared.Detail = "The nodes did not hold the same; what differed was sent again, or waits for an admin."
+		}
+	}
+	return b
+}
+
+func showWay(success int64, pending *int64) *syncWay {
+	w := &syncWay{Pending: pending}
+	if success > 0 {
+		w.LastSuccess = stamp(success)
+	}
+	return w
+}
+
+func showClock(s link.Status) *syncClock {
+	c := &syncClock{s.Skew.Milliseconds(), "green", s.Clocks}
+	switch off := s.Skew.Abs(); {
+	case off >= skewRed:
+		c.Level = "red"
+	case off >= skewAmber:
+		c.Level = "amber"
+	}
+	return c
+}
+
+func (a *api) syncQuarantine(ctx context.Context, refused []sync.Quarantined) (*syncQuarantine, error) {
+	counts, err := a.Replica.QuarantineCounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	items, err := a.Replica.Quarantine(ctx, asideShown)
+	if err != nil {
+		return nil, err
+	}
+	q := &syncQuarantine{Counts: counts, Held: counts[sync.HeldDelete], Items: []asideBody{}, Peer: []refusedBody{}}
+	delete(counts, sync.HeldDelete)
+	for _, i := range items {
+		q.Items = append(q.Items, showAside(i))
+	}
+	for _, r := range refused {
+		q.Peer = append(q.Peer, refusedBody{r.Table, r.UID.String(), r.Kind, r.Reason, stamp(r.At)})
+	}
+	return q, nil
+}
