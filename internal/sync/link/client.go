@@ -32,7 +32,8 @@ type Client struct {
 	sets    []Set
 	crash   func(point string)
 	greeted atomic.Bool
-	looking atomic.Bool // whether the loops run and the first page is not here yet
+	as      atomic.Pointer[string] // the incarnation of this node that the peer was told of last
+	looking atomic.Bool            // whether the loops run and the first page is not here yet
 	offers  offers
 	compare compare
 	live    live
@@ -105,9 +106,19 @@ func (c *Client) exchangeHellos(ctx context.Context) error {
 	if err := c.meet(ctx, theirs); err != nil {
 		return err
 	}
+	if was := c.status.peerIncarnation(); was != "" && was != theirs.Incarnation {
+		c.doubtOffers()
+	}
+	c.as.Store(&mine.Incarnation)
 	c.offers.grow(theirs.PageLimit)
 	c.status.met(theirs, after, time.Duration(theirs.Now-(mine.Now+after)/2)*time.Millisecond)
 	return nil
+}
+
+// doubtOffers has this node ask how far the peer has read, now.
+func (c *Client) doubtOffers() {
+	c.offers.doubt()
+	c.offerLoop.Wake()
 }
 
 func (c *Client) callHello(ctx context.Context, mine Hello) (Hello, error) {

@@ -39,6 +39,13 @@ func (c *Client) exchangeOnce(ctx context.Context) (moved bool, err error) {
 	if err := c.peer.Call(ctx, http.MethodGet, "letters", nil, &theirs); err != nil {
 		return false, err
 	}
+	// An ack is good for lives that were greeted. One that began since would have the
+	// same letters come for ever.
+	if mine := c.log.Incarnation(); c.as.Load() == nil || mine != *c.as.Load() || theirs.Incarnation != c.status.peerIncarnation() {
+		if err := c.Greet(ctx); err != nil {
+			return false, err
+		}
+	}
 	// What cannot be taken now keeps nothing else away.
 	ack, failed := c.letters.Receive(ctx, theirs.Letters)
 	mine, err := c.letters.Oldest(ctx, lettersACall)

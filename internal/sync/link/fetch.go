@@ -104,6 +104,7 @@ func (c *Client) ask(ctx context.Context, cursor string, wait time.Duration) (go
 		c.logger.InfoContext(ctx, "reading the peer's log from its start", "peer", c.name, "reason", got.Reset)
 		c.status.wasReset(got.Reset, c.hello().Now)
 		c.compare.due(c.hello().Now)
+		c.doubtOffers()
 	}
 	if oldest, ok := got.Sets[lettersSet]; ok && c.letters != nil {
 		c.lettersSeen = oldest

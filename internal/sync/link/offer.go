@@ -31,8 +31,26 @@ type offers struct {
 	asked bool   // whether ack came from the peer since the last failure
 	limit int    // how many entries a call may carry now; 0: as many as the peer takes
 
-	mu  gosync.Mutex
-	max int // what the peer takes; 0: it has not said
+	mu    gosync.Mutex
+	max   int  // what the peer takes; 0: it has not said
+	stale bool // the peer may have lost what it said it had read
+}
+
+// doubt has the next round ask the peer how far it has read: its file may have been
+// put back, and an end of this log that has nothing new would never find out.
+func (o *offers) doubt() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stale = true
+}
+
+// doubted reports whether there was a doubt, and forgets it.
+func (o *offers) doubted() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	was := o.stale
+	o.stale = false
+	return was
 }
 
 // grow keeps how many entries the peer takes.
@@ -102,7 +120,7 @@ func (c *Client) offered(err error) error {
 // read is its own knowledge, asked for after each failure and never kept on disk: a
 // position kept there could be one from before a restore.
 func (c *Client) nextOffer(ctx context.Context) (page sync.Page, err error) {
-	if !c.offers.asked {
+	if c.offers.doubted() || !c.offers.asked {
 		var ack Ack
 		if err := c.post(ctx, Offer{}, nil, &ack); err != nil {
 			return page, err

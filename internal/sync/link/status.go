@@ -117,6 +117,13 @@ func (s *status) anyAside() bool {
 	return len(s.counts) > 0
 }
 
+// peerIncarnation is the one that the peer last named; empty: it has not.
+func (s *status) peerIncarnation() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.theirs.Incarnation
+}
+
 // refusedThere is what the peer has set aside, at most 100 entries of it.
 func (s *status) refusedThere() []sync.Quarantined {
 	s.mu.Lock()
