@@ -2,7 +2,7 @@
 export CGO_ENABLED = 0
 GO ?= go
 
-.PHONY: build test check bench clean
+.PHONY: build test check sim mutants bench clean
 
 build: ## the binary, as tandem
 	$(GO) build -trimpath -o tandem ./cmd/node
@@ -17,6 +17,15 @@ check: ## format, vet, staticcheck
 	$(GO) vet ./...
 	$(GO) vet -tags crashpoints ./cmd/node
 	$(GO) tool staticcheck ./...
+
+SEEDS ?= 20000
+FROM ?= 1
+
+sim: ## more stories of two nodes to which all goes wrong: make sim SEEDS=100000 FROM=1
+	$(GO) test ./internal/sync/sim -run '^TestSeeds$$' -v -timeout 0 -seeds $(SEEDS) -from $(FROM)
+
+mutants: ## break replication in twenty ways, and see that the stories tell
+	$(GO) run ./internal/sync/sim/mutants
 
 bench: ## beside PocketBase and PouchDB, in one run; wants wrk, and node with npm
 	@command -v wrk >/dev/null || { echo "wrk is missing: install the package wrk (Debian: apt-get install wrk)"; exit 1; }

@@ -10,20 +10,25 @@ import (
 func (w *world) ask() {
 	n, key, text := w.pick(), oneOf(w, "k1", "k2", "k3"), w.word()
 	var h sync.Head
-	var made *sync.Ref
+	var made sync.Ref
+	var again bool
+	by := sync.Asked{Route: "POST /v1/todos", Key: key}
 	n.write(func(tx *sqlite.Tx) (err error) {
-		if h, made, err = n.log.AddAskedTx(tx, "todos", "ann", sync.Asked{Route: "POST /v1/todos", Key: key}); err != nil || made != nil {
+		if made, again, err = n.log.MadeTx(tx, "todos", "ann", by); err != nil || again {
+			return err
+		}
+		if h, err = n.log.AddAskedTx(tx, "todos", "ann", by); err != nil {
 			return err
 		}
 		return insert(tx, "todos", h, text)
 	})
-	if made != nil {
+	if again {
 		found := all(n, scanRow, n.selectRow("todos")+` WHERE origin = ? AND id = ?`, made.Origin, made.ID)
 		if len(found) != 1 {
-			w.fail("%s answers with %s, which is not there", n, *made)
+			w.fail("%s answers with %s, which is not there", n, made)
 		}
 		r := w.byUID[found[0].UID]
-		w.tell("%s is asked under %s again, and answers with %s, %s", n, key, r.name, *made)
+		w.tell("%s is asked under %s again, and answers with %s, %s", n, key, r.name, made)
 		return
 	}
 	r := w.row("todos", h.UID)
@@ -32,22 +37,31 @@ func (w *world) ask() {
 	w.tell("%s is asked under %s and makes %s as todos %s: %q", n, key, r.name, h.Ref, text)
 }
 
+// somebodyHas reports whether a row is on either node.
+func (w *world) somebodyHas(h *history) bool {
+	_, local := w.nodes[0].ought.rows[h.uid]
+	_, cloud := w.nodes[1].ought.rows[h.uid]
+	return local || cloud
+}
+
 // given is a key that a node gave out.
 type given struct {
 	table string
 	ref   sync.Ref
 }
 
-// gave notes which row a key was given to. A key is given out once, but by a node
-// that nothing tells what it gave out in an earlier life.
+// gave notes which row a key was given to. While either node has a row, its key is not
+// given out again, but by a node that nothing tells what it gave out in an earlier
+// life.
 func (n *node) gave(h *history, ref sync.Ref) {
 	key := given{h.table, ref}
 	before := n.w.keys[key]
-	if before != nil && before != h {
+	if before != nil && before != h && n.w.somebodyHas(before) {
 		if !n.forgetful {
 			n.w.fail("%s gives out %s %s, which is the key of %s, to %s", n, h.table, ref, before.name, h.name)
 		}
 		n.w.reused++
 	}
 	n.w.keys[key] = h
+	n.ought.keys[key] = h.uid
 }

@@ -115,6 +115,7 @@ func (n *node) meets(p page) {
 		n.w.count.resets++
 	}
 	aside := n.quarantine()
+	n.checkBreaker(p, aside)
 	for _, c := range p.entries {
 		switch {
 		case c.row == nil && c.at >= n.factsFrom():
@@ -123,15 +124,31 @@ func (n *node) meets(p page) {
 				n.ought.conflicts[*c.conflict] = true
 			}
 		case c.row != nil:
-			if q, ok := aside[c.row.uid]; ok && q.at == c.row.versions[c.held.version].at && q.kind != sync.Unencodable {
-				n.justify(q, c)
-				n.ought.aside[c.row.uid] = c.held
-			} else {
-				n.ought.meet(c.row, c.held, n.tie(c.row))
-			}
+			n.meetsRow(c, aside)
 		}
 	}
 	n.settle(aside)
+}
+
+// meetsRow tells the model of one row that came: it was taken, or set aside.
+func (n *node) meetsRow(c carried, aside map[sync.UID]setAside) {
+	v := c.row.versions[c.held.version]
+	q, ok := aside[c.row.uid]
+	switch {
+	case !ok || q.kind == sync.Unencodable:
+		n.ought.meet(c.row, c.held, n.tie(c.row))
+		n.ought.keys[given{c.row.table, c.ref}] = c.row.uid
+	case q.at == v.at:
+		n.justify(q, c)
+		n.ought.aside[c.row.uid] = c.held
+	case v.poison == "" && n.has(c.row.table): // what is aside is another version of it
+		n.ought.meet(c.row, c.held, n.tie(c.row))
+	}
+}
+
+// has reports whether the node's version knows a table.
+func (n *node) has(table string) bool {
+	return slices.ContainsFunc(n.tables(), func(t *sync.Table) bool { return t.Name == table })
 }
 
 // settle has the model meet what has left quarantine, unless a newer version has
@@ -159,7 +176,7 @@ func (n *node) justify(q setAside, c carried) {
 	v, why := c.row.versions[c.held.version], false
 	switch q.kind {
 	case sync.Malformed, sync.Refused:
-		why = v.poison != "" || !slices.ContainsFunc(n.tables(), func(t *sync.Table) bool { return t.Name == c.row.table })
+		why = v.poison != "" || !n.has(c.row.table)
 	case sync.IDReuse:
 		holder := all(n, scanRow, n.selectRow(c.row.table)+` WHERE origin = ? AND id = ? AND uid <> ?`, c.ref.Origin, c.ref.ID, c.row.uid[:])
 		why = len(holder) > 0 && n.w.reused > 0

@@ -1,14 +1,12 @@
 package sim
 
 import (
+	"errors"
 	"os"
-	"path/filepath"
 
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
 )
-
-func (n *node) fence() string { return filepath.Join(n.dir, "fence.json") }
 
 // backUp copies a node's database, for a restore in the time to come.
 func (w *world) backUp() {
@@ -74,10 +72,50 @@ func (n *node) replace(s *snapshot, how string) {
 	n.put(s)
 	n.open()
 	n.before = nil
-	if n.log.Incarnation() == life {
-		n.forgetful = true // nobody had read what was lost
+	if n.log.Incarnation() == life { // nobody had read what was lost, or within the second that the fence is late
+		n.forgetful = true
+		n.forked = n.forked || n.peerHasMore()
 		n.w.add(", and goes on with its life")
 	}
+}
+
+// peerHasMore reports whether the peer has a version of this node's that the node has
+// lost.
+func (n *node) peerHasMore() bool {
+	for _, h := range n.w.rows {
+		for i, v := range h.versions {
+			if v.by == n.name && n.peer().ought.rows[h.uid].has(i) && !n.ought.rows[h.uid].has(i) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// copyPeer puts a copy of the peer's whole folder in the place of a node's. It is
+// refused until it has been adopted.
+func (w *world) copyPeer() {
+	n := w.pick()
+	if n.newer != n.peer().newer {
+		return // no version opens a file of a newer one
+	}
+	w.tell("%s gets a copy of %s's folder, and adopts it", n, n.peer())
+	w.count.disasters++
+	s := n.peer().snapshot()
+	fence, err := os.ReadFile(n.peer().fence())
+	w.must(err)
+	n.close()
+	n.put(s)
+	w.must(os.WriteFile(n.fence(), fence, 0o600))
+	n.dirty = n.dirty || n.peer().dirty
+	w.must(n.disk.open())
+	if _, err := sync.NewLog(ctx, n.db, sync.Options{Node: n.name, Origin: n.origin, Tables: n.tables(), Fence: n.fence()}); !errors.Is(err, sync.ErrAnotherNode) {
+		w.fail("%s opens a copy of its peer's folder: %v", n, err)
+	}
+	w.must(sync.Adopt(ctx, n.db, n.fence(), n.name, n.origin))
+	n.ought.aside = map[sync.UID]holding{}
+	n.before = nil
+	n.begin()
 }
 
 // loseTokens has a node forget which pages it gave out.

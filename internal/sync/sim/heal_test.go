@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
 )
@@ -12,15 +14,23 @@ func (w *world) heal() {
 	w.now += 60_000
 	w.tell("all is well again")
 	w.upgrade()
-	w.greet()
 	w.expect()
 	for range 12 {
+		w.calls = 0
+		w.greet()
 		moved, err := w.rounds()
+		err = cmp.Or(err, w.exchangeNow())
 		w.cure()
 		w.now += 2 * 3_600_000 // what is set aside is tried again
 		decided := w.decide(w.nodes[0]) + w.decide(w.nodes[1])
 		taken := w.retry(w.nodes[0]) + w.retry(w.nodes[1])
-		if moved+decided+taken == 0 && err == nil {
+		if moved+decided+taken > 0 || err != nil {
+			continue
+		}
+		w.checkUnaided()
+		w.compared = true
+		w.greet() // each hears what the other has set aside by now
+		if c, err := w.comparison(); err == nil && c.Repaired == 0 {
 			return
 		}
 	}
@@ -130,10 +140,4 @@ func (w *world) upkeep() {
 		_, err := n.log.BlankTx(tx, false)
 		return err
 	})
-	kept := map[sync.UID]bool{}
-	for _, uid := range all(n, sqlite.Value[sync.UID], `SELECT uid FROM facts`) {
-		kept[uid] = true
-	}
-	// A clock that is a year ahead forgets what is young. The other node has it still.
-	w.count.forgot = w.count.forgot || len(kept) < len(n.ought.facts)
 }

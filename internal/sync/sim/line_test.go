@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +20,7 @@ import (
 type line struct {
 	w    *world
 	sent []call // calls that changed something, for one that arrives late
-	last *page  // what local was answered in this step, and would apply
+	came page   // what local was answered, and has not applied yet
 
 	passes  [2]bool         // a full pass of this node's log is under way
 	counted map[string]bool // resets, by the cursor that followed
@@ -59,7 +60,12 @@ var (
 // RoundTrip implements http.RoundTripper.
 func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := l.w
-	c := call{method: r.Method, target: r.URL.RequestURI(), header: r.Header.Clone()}
+	l.flush()
+	if w.calls++; w.calls > 1000 {
+		w.fail("local makes calls without end: %s", r.URL.Path)
+	}
+	r.Header.Del("Accept-Encoding") // nothing is packed: the simulator reads along
+	c := call{method: r.Method, target: w.short(r.URL.RequestURI(), "limit=%d"), header: r.Header.Clone()}
 	if r.Body != nil {
 		var err error
 		if c.body, err = io.ReadAll(r.Body); err != nil {
@@ -107,6 +113,11 @@ func (l *line) answer(r *http.Request, c call, res *http.Response, faulted bool)
 		return nil, err
 	}
 	res.Body, res.Request = io.NopCloser(bytes.NewReader(body)), r
+	res.Header.Del("Accept-Encoding")
+	if strings.HasSuffix(r.URL.Path, "/hello") {
+		body = []byte(l.w.short(string(body), `"page_limit":%d`))
+		res.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	if l.w.fault(l.w.odds.cut) && len(body) > 0 {
 		l.w.add(", the answer is cut")
 		body = body[:l.w.rand.IntN(len(body))]
@@ -120,8 +131,8 @@ func (l *line) answer(r *http.Request, c call, res *http.Response, faulted bool)
 		l.w.add(" → %d", res.StatusCode)
 	}
 	down := l.read(l.w.nodes[1], body, r.URL.Query().Get("cursor"))
-	if c.method == http.MethodGet {
-		l.last = &down
+	if c.method == http.MethodGet && !strings.HasSuffix(r.URL.Path, "/digest") {
+		l.takes(down, strings.HasSuffix(r.URL.Path, "/rows"))
 		l.w.add(" → %s", l.w.entries(down.entries))
 		if down.reset {
 			l.w.add(" from the start")
@@ -132,6 +143,37 @@ func (l *line) answer(r *http.Request, c call, res *http.Response, faulted bool)
 		l.tally(1, down)
 	}
 	return res, nil
+}
+
+// takes keeps what local is about to apply: a page, or of a bucket what it does not
+// hold itself.
+func (l *line) takes(p page, bucket bool) {
+	if !bucket {
+		l.came = p
+		return
+	}
+	local := l.w.nodes[0]
+	aside, there := local.quarantine(), l.w.nodes[1].quarantine()
+	for _, c := range p.entries {
+		if c.row != nil {
+			held, ok := local.ought.rows[c.row.uid]
+			_, here := aside[c.row.uid]
+			_, explained := there[c.row.uid]
+			if ok && held.version == c.held.version || here || explained {
+				continue
+			}
+		}
+		l.came.entries = append(l.came.entries, c)
+	}
+}
+
+// flush tells the model of what local has applied since it was asked last.
+func (l *line) flush() {
+	if local := l.w.nodes[0]; local.applied {
+		local.applied = false
+		local.meets(l.came)
+		l.came = page{}
+	}
 }
 
 type broken struct{}
@@ -213,6 +255,15 @@ func (l *line) read(from *node, body []byte, cursor string) page {
 	}
 	l.w.count.moved += len(out.entries)
 	return out
+}
+
+// short has a page be short, so that a log has many: it replaces the limit that either
+// end names by the world's own.
+func (w *world) short(text, limit string) string {
+	if w.odds.page == 0 {
+		return text
+	}
+	return strings.Replace(text, fmt.Sprintf(limit, sync.PageRows), fmt.Sprintf(limit, w.odds.page), 1)
 }
 
 // fault draws whether something goes wrong now.

@@ -93,6 +93,81 @@ func (w *world) bringBack() {
 		w.fail("%s brought back %s %s, which is not there", n, table, ref)
 	}
 	h := w.byUID[found[0].UID]
+	if i, known := h.find(found[0].version()); known && i == n.ought.rows[h.uid].version {
+		w.tell("%s brings %s back to what it is", n, h.name)
+		return
+	}
 	n.wrote(h, found[0])
 	w.tell("%s brings back what %s was: %v", n, h.name, found[0].version())
+}
+
+// checkBreaker fails where a page deleted so many rows that somebody ought to have
+// been asked.
+func (n *node) checkBreaker(p page, aside map[sync.UID]setAside) {
+	live, doomed := 0, 0
+	for uid, held := range n.ought.rows {
+		if n.w.byUID[uid].versions[held.version].deletedAt == 0 {
+			live++
+		}
+	}
+	for _, c := range p.entries {
+		if c.row == nil {
+			continue
+		}
+		held, ok := n.ought.rows[c.row.uid]
+		v := c.row.versions[c.held.version]
+		if _, waits := aside[c.row.uid]; !waits && ok && v.deletedAt != 0 && c.row.versions[held.version].deletedAt == 0 && v.over(c.row.versions[held.version]) {
+			doomed++
+		}
+	}
+	if doomed > max(50, live/4) {
+		n.w.fail("%s lets a page delete %d of its %d rows and asks nobody", n, doomed, live)
+	}
+}
+
+// setOwn writes a column that is the node's own.
+func (w *world) setOwn() {
+	n := w.pick()
+	h := n.some(func(h *history, _ version) bool { return h.table == "scheduled_messages" })
+	if h == nil {
+		return
+	}
+	next := n.now() + 1
+	n.write(func(tx *sqlite.Tx) error {
+		_, err := tx.Exec(`UPDATE scheduled_messages SET next_fire_at = ? WHERE uid = ?`, next, h.uid[:])
+		return err
+	})
+	n.ought.own[h.uid] = next
+	w.tell("%s notes for itself when %s rings", n, h.name)
+}
+
+// checkOwn holds the columns that do not replicate to what the node wrote there.
+func (n *node) checkOwn() {
+	for uid, want := range n.ought.own {
+		got := value[int64](n, `SELECT coalesce(next_fire_at, 0) FROM scheduled_messages WHERE uid = ?`, uid[:])
+		if got != want {
+			n.w.fail("%s has lost what it noted for itself of %s", n, n.w.byUID[uid].name)
+		}
+	}
+}
+
+// checkKeys follows each key by which a row was known here.
+func (n *node) checkKeys() {
+	for key, uid := range n.ought.keys {
+		h := n.w.byUID[uid]
+		if _, ok := n.ought.rows[uid]; !ok || n.w.reused > 0 || !n.has(h.table) {
+			continue
+		}
+		var at sync.Ref
+		n.write(func(tx *sqlite.Tx) (err error) {
+			var moved bool
+			if at, moved, err = n.log.AliasTx(tx, key.table, key.ref); err == nil && !moved {
+				at = key.ref
+			}
+			return err
+		})
+		if r, ok := n.read(h); !ok || r.Ref != at {
+			n.w.fail("the key %s of %s leads to %s at %s, where it is %s", key.ref, h.name, at, n, r.Ref)
+		}
+	}
 }

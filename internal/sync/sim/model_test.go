@@ -16,6 +16,7 @@ type version struct {
 	text      string // the content; no two versions that are no deletes share one
 	priority  string // a field that only the newer version knows
 	poison    string // why no other node can take it; "" for a sound one
+	spoilt    bool   // its args are no JSON, whatever else it says
 }
 
 func (v version) String() string {
@@ -79,15 +80,16 @@ type state struct {
 	aside     map[sync.UID]holding // in quarantine
 	facts     map[sync.UID]bool
 	conflicts map[loser]bool
-	letters   map[string]int // what each letter has done here
+	keys      map[given]sync.UID // each key that led to a row here
+	own       map[sync.UID]int64 // what is in a column that does not replicate
 }
 
 func newState() *state {
-	return &state{map[sync.UID]holding{}, map[sync.UID]holding{}, map[sync.UID]bool{}, map[loser]bool{}, map[string]int{}}
+	return &state{map[sync.UID]holding{}, map[sync.UID]holding{}, map[sync.UID]bool{}, map[loser]bool{}, map[given]sync.UID{}, map[sync.UID]int64{}}
 }
 
 func (s *state) clone() *state {
-	return &state{maps.Clone(s.rows), maps.Clone(s.aside), maps.Clone(s.facts), maps.Clone(s.conflicts), maps.Clone(s.letters)}
+	return &state{maps.Clone(s.rows), maps.Clone(s.aside), maps.Clone(s.facts), maps.Clone(s.conflicts), maps.Clone(s.keys), maps.Clone(s.own)}
 }
 
 // says reports whether two versions say the same, so that neither loses anything

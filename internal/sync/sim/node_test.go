@@ -2,18 +2,13 @@ package sim
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
-	gosync "sync"
-	"time"
 
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
+	"tandem/internal/sync/letters"
 	"tandem/internal/sync/link"
 )
 
@@ -25,16 +20,16 @@ type crash struct{ point string }
 
 // node is one of the two: its files, its clock, and what runs on them.
 type node struct {
-	w      *world
+	w *world
+	*disk
 	name   string
 	origin int64
-	dir    string
 	clock  int64 // ms added to the true time
 	newer  bool  // it runs a version that knows more
 	lives  int   // how often it was opened; seeds its randomness
 
-	db     *sqlite.DB
 	log    *sync.Log
+	box    *letters.Box
 	client *link.Client // at local
 	server *link.Server // at cloud
 
@@ -42,51 +37,51 @@ type node struct {
 	backups []*snapshot
 	before  *snapshot // a moment ago
 
+	forked    bool   // it went on with its life from a moment after which the peer had read more
 	forgetful bool   // nothing told it what it gave out in an earlier life
 	applied   bool   // a page was applied in this step
 	died      string // the crash point that has just ended this life; "" while it lives
 }
 
-func (n *node) peer() *node  { return n.w.nodes[1-n.origin] }
-func (n *node) path() string { return filepath.Join(n.dir, sqlite.Todos.File()) }
-func (n *node) now() int64   { return n.w.now + n.clock }
+func (n *node) peer() *node { return n.w.nodes[1-n.origin] }
+func (n *node) now() int64  { return n.w.now + n.clock }
 
 // open opens the files, as a start of the node does.
 func (n *node) open() {
-	n.lives++
+	n.w.must(n.disk.open())
+	n.begin()
+}
+
+// begin starts what runs on open files: it remembers nothing of an earlier life.
+func (n *node) begin() {
 	n.died = ""
-	var seed [32]byte
-	binary.BigEndian.PutUint64(seed[:], n.w.seed)
-	seed[8], seed[9] = byte(n.origin), byte(n.lives)
-	var err error
-	n.db, err = sqlite.Open(ctx, sqlite.Options{
-		Path: n.path(), Schema: sqlite.Todos, Rand: rand.NewChaCha8(seed), Volatile: true,
-		Now: func() time.Time { return time.UnixMilli(n.now()) },
-	})
-	n.w.must(err)
+	n.lives++
+	n.disk.seed(n.w.seed, int(n.origin), n.lives)
 	n.migrate()
+	var err error
 	n.log, err = sync.NewLog(ctx, n.db, sync.Options{
 		Node: n.name, Origin: n.origin, Tables: n.tables(), Fence: n.fence(), Version: n.version(), Crash: n.applying,
 	})
 	n.w.must(err)
+	n.box = letters.NewBox(n.db, letters.Options{Handle: n.act})
 	n.talk()
 }
 
-// talk makes what speaks to the peer: it remembers nothing of an earlier life.
+// talk makes what speaks to the peer.
 func (n *node) talk() {
 	logger := slog.New(slog.NewTextHandler(&n.w.said, nil))
 	hello := func() link.Hello {
 		return link.Hello{
-			Node: n.name, Origin: n.origin, Incarnation: n.log.Incarnation(), Protocol: link.Protocol, Version: n.version(), Now: n.now(),
+			Node: n.name, Origin: n.origin, Version: n.version(), Now: n.now(),
 		}
 	}
 	if n.origin == 0 {
 		peer := link.NewPeer("http://cloud", "cloud", n.name, canary, n.w.line)
-		n.client = link.NewClient(n.log, peer, link.ClientOptions{Hello: hello, Crash: n.crash, Log: logger})
+		n.client = link.NewClient(n.log, peer, link.ClientOptions{Letters: n.box, Hello: hello, Crash: n.crash, Log: logger})
 		return
 	}
 	n.server = link.NewServer(link.ServerOptions{
-		Log: n.log, Name: "local", Hello: hello, Heard: func(link.Hello) {}, Stop: ctx, Crash: n.crash, Logger: logger,
+		Log: n.log, Letters: n.box, Name: "local", Hello: hello, Heard: func(link.Hello) {}, Stop: ctx, Crash: n.crash, Logger: logger,
 	})
 }
 
@@ -116,12 +111,17 @@ func (n *node) crash(point string) {
 	panic(crash{point})
 }
 
-func (n *node) close() { n.w.must(n.db.Close()) }
+func (n *node) close() { n.w.must(n.disk.close()) }
 
-// restart ends a life and begins the next: what was committed stays.
+// restart ends a life and begins the next: what was committed stays. To open the
+// files costs more than all else in a step; now and then that is done, too.
 func (n *node) restart() {
-	n.close()
-	n.open()
+	if n.w.chance(0.2) {
+		n.close()
+		n.open()
+		return
+	}
+	n.begin()
 }
 
 func (n *node) write(fn func(*sqlite.Tx) error) { n.w.must(n.db.Write(ctx, fn)) }
@@ -141,20 +141,11 @@ func value[T any](n *node, query string, args ...any) T {
 
 // snapshot is a copy of a node's database and of what it ought to hold.
 type snapshot struct {
-	highest map[string][2]int64 // what a backup says of ids
+	highest map[string][2]int64 // what a backup's manifest says of ids
 	files   map[string][]byte   // by suffix
 	ought   *state
-	backups []*snapshot
-	before  *snapshot // a moment ago
-
-	forgetful bool // nothing told it what it gave out in an earlier life
-	applied   bool // a page was applied in this step
-	at        int64
+	at      int64
 }
-
-// copied are the files that make a database; what SQLite shares between processes
-// is made anew.
-var copied = []string{"", "-wal"}
 
 // snapshot copies the database as it is between two steps.
 func (n *node) snapshot() *snapshot {
@@ -172,11 +163,7 @@ func (n *node) snapshot() *snapshot {
 
 // put replaces the database of a node that is closed; a nil snapshot is a wiped disk.
 func (n *node) put(s *snapshot) {
-	for _, suffix := range append(copied, "-shm") {
-		if err := os.Remove(n.path() + suffix); err != nil && !os.IsNotExist(err) {
-			n.w.must(err)
-		}
-	}
+	n.w.must(n.disk.remove())
 	if s == nil {
 		n.ought = newState()
 		n.w.must(os.WriteFile(n.path(), empty(), 0o600))
@@ -186,38 +173,6 @@ func (n *node) put(s *snapshot) {
 		n.w.must(os.WriteFile(n.path()+suffix, b, 0o600))
 	}
 	n.ought = s.ought.clone()
-}
-
-// empty is a migrated file without rows: to copy it is faster than to make it.
-var empty = gosync.OnceValue(func() []byte {
-	dir, err := os.MkdirTemp(scratch(), "sim")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "todos.db")
-	db, err := sqlite.Open(ctx, sqlite.Options{Path: path, Schema: sqlite.Todos, Now: time.Now, Rand: rand.NewChaCha8([32]byte{})})
-	if err != nil {
-		panic(err)
-	}
-	if err := db.Close(); err != nil {
-		panic(err)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		panic(err)
-	}
-	return b
-})
-
-// scratch is where the files of the nodes lie: in memory where the machine has room
-// for that.
-func scratch() string {
-	const shm = "/dev/shm"
-	if fi, err := os.Stat(shm); err == nil && fi.Mode()&fs.ModeSticky != 0 {
-		return shm
-	}
-	return os.TempDir()
 }
 
 func (n *node) String() string { return fmt.Sprintf("%-5s", n.name) }

@@ -99,8 +99,16 @@ func (n *node) edit(h *history, text string, remove bool) {
 		}
 		return update(tx, h.table, r.Head, `, `+textOf[h.table]+` = ?`, text)
 	})
-	n.wrote(h, r)
-	w.tell("%s writes %s: %v over %v", n, h.name, r.version(), before.version())
+	v := r.version()
+	switch old := h.versions[i]; { // what nobody mends stays in the row
+	case remove:
+		v.poison, v.spoilt = old.poison, old.spoilt
+	case old.spoilt:
+		v.poison, v.spoilt = "no JSON", true
+	}
+	n.ought.write(h, v)
+	w.count.written++
+	w.tell("%s writes %s: %v over %v", n, h.name, v, before.version())
 }
 
 func (w *world) editRow() {
@@ -147,6 +155,7 @@ func (w *world) stepClock() {
 	n := w.pick()
 	by := oneOf[int64](w, 1, -1, 400, -400, 5*minute, -5*minute, year, -year)
 	n.clock += by
+	w.years = w.years || by == year || by == -year
 	w.tell("%s's clock steps by %d ms, and is %d ms off", n, by, n.clock)
 }
 

@@ -47,7 +47,7 @@ func (n *node) spoil(h *history, kind, text, set string) {
 	})
 	r.text = text
 	v := r.version()
-	v.poison = kind
+	v.poison, v.spoilt = kind, kind == "no JSON" || h.versions[n.ought.rows[h.uid].version].spoilt
 	n.ought.write(h, v)
 	n.w.count.written++
 	n.w.tell("%s has %s poisoned: %v over %v", n, h.name, v, before)

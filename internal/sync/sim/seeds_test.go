@@ -42,14 +42,13 @@ func TestSeeds(t *testing.T) {
 	for i := range runtime.GOMAXPROCS(0) {
 		t.Run(fmt.Sprint("worker", i), func(t *testing.T) {
 			t.Parallel()
-			dir := folder(t)
+			disks := newDisks(t)
 			for failed.Load() < *stop && (until.IsZero() || time.Now().Before(until)) {
 				s := next.Add(1) - 1
 				if s >= *from+count {
 					return
 				}
-				w, wrong := run(s, filepath.Join(dir, fmt.Sprint(s)), false)
-				_ = os.RemoveAll(filepath.Join(dir, fmt.Sprint(s)))
+				w, wrong := run(s, disks, false)
 				if wrong != "" {
 					failed.Add(1)
 					t.Errorf("seed %d: %s\n%s", s, wrong, w.told())
@@ -62,32 +61,42 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// folder is a temporary one, in memory where there is room for that.
-func folder(t *testing.T) string {
+// newDisks are two, in memory where there is room for that.
+func newDisks(t *testing.T) (disks [2]*disk) {
 	dir, err := os.MkdirTemp(scratch(), "sim")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
+	for i, name := range []string{"local", "cloud"} {
+		disks[i] = &disk{dir: filepath.Join(dir, name)}
+	}
+	t.Cleanup(func() {
+		for _, d := range disks {
+			_ = d.close()
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return disks
 }
 
 // tell tells one seed, with the model compared after each step, so that the story
 // ends where it first goes wrong.
 func tell(t *testing.T, seed uint64) {
-	w, wrong := run(seed, folder(t), true)
+	w, wrong := run(seed, newDisks(t), true)
 	if wrong != "" {
-		t.Errorf("seed %d: %s\n%s", seed, wrong, w.told())
+		t.Errorf("seed %d: %s\n%s\nwhat the nodes logged:\n%s", seed, wrong, w.told(), w.said.String())
 		return
 	}
 	t.Logf("seed %d is as it ought to be\n%s", seed, w.told())
 }
 
-// A seed is one story and no other, or a failure could not be told again.
+// A seed is one story and no other, on new disks and on used ones, or a failure could
+// not be told again.
 func TestASeedTellsOneStory(t *testing.T) {
-	for s := uint64(1); s <= 20; s++ {
-		a, _ := run(s, folder(t), false)
-		b, _ := run(s, folder(t), false)
+	used := newDisks(t)
+	for s := uint64(1); s <= 15; s++ {
+		a, _ := run(s, newDisks(t), false)
+		b, _ := run(s, used, false)
 		if a.told() != b.told() {
 			t.Errorf("seed %d tells two stories:\n%s\n\n%s", s, a.told(), b.told())
 		}

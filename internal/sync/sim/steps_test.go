@@ -6,6 +6,7 @@ import "fmt"
 // kinds of trouble, so that each is met by itself and in company.
 type odds struct {
 	lose, mute, twice, cut, refuse, crash float64
+	page                                  int     // entries of a page; 0: as many as it holds
 	moment                                float64 // how often a moment is remembered to which a node may fall back
 	steps                                 []weighted
 	total                                 float64
@@ -28,6 +29,9 @@ var steps = []struct {
 	{"add", 8, 1, (*world).addRow},
 	{"edit", 10, 1, (*world).editRow},
 	{"delete", 4, 0.7, (*world).deleteRow},
+	{"post", 3, 0.4, (*world).post},
+	{"exchange", 3, 0.5, (*world).exchange},
+	{"copy", 0.5, 0.1, (*world).copyPeer},
 	{"many", 1, 0.1, (*world).addMany},
 	{"delete many", 1, 0.15, (*world).deleteMany},
 	{"bring back", 2, 0.4, (*world).bringBack},
@@ -41,12 +45,14 @@ var steps = []struct {
 	{"offer", 8, 1, (*world).offer},
 	{"round", 2, 0.7, (*world).round},
 	{"greet", 1, 1, (*world).greet},
+	{"compare", 1, 0.3, (*world).compareNow},
 	{"clock", 3, 0.5, (*world).stepClock},
 	{"wait", 2, 0.7, (*world).wait},
 	{"restart", 2, 0.5, (*world).restartNode},
 	{"again", 3, 0.5, (*world).deliverAgain},
 	{"backup", 2, 0.5, (*world).backUp},
 	{"restore", 2, 0.5, (*world).restore},
+	{"own", 1, 0.3, (*world).setOwn},
 	{"tail", 1, 1, (*world).loseTail},
 	{"wipe", 0.5, 0.15, (*world).wipe},
 	{"tokens", 1, 0.15, (*world).loseTokens},
@@ -59,11 +65,15 @@ func (w *world) drawOdds() odds {
 		}
 		return w.rand.Float64() * 0.3
 	}
+	page := 0
+	if w.chance(0.5) {
+		page = 1 + w.rand.IntN(6)
+	}
 	moment := 0.0
 	if w.chance(0.25) {
 		moment = 0.2
 	}
-	o := odds{moment: moment, lose: p(), mute: p(), twice: p(), cut: p(), refuse: p(), crash: p()}
+	o := odds{page: page, moment: moment, lose: p(), mute: p(), twice: p(), cut: p(), refuse: p(), crash: p()}
 	for _, s := range steps {
 		if !w.chance(s.share) {
 			continue
@@ -95,6 +105,7 @@ func (w *world) step() {
 
 // survive runs a step at whose crash points a node may die, and starts it again.
 func (w *world) survive(name string, do func()) {
+	w.calls = 0
 	func() {
 		defer func() {
 			if p := recover(); p != nil {
@@ -107,6 +118,9 @@ func (w *world) survive(name string, do func()) {
 	}()
 	for _, n := range w.nodes {
 		w.revive(n)
+		if len(n.ought.aside) > 0 {
+			n.settle(n.quarantine())
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ func (n *node) migrate() {
 	if !n.newer || value[int](n, `SELECT count(*) FROM pragma_table_info('todos') WHERE name = 'priority'`) > 0 {
 		return
 	}
+	n.dirty = true
 	n.write(func(tx *sqlite.Tx) error {
 		for _, statement := range []string{
 			`ALTER TABLE todos ADD COLUMN priority TEXT`,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"tandem/internal/fault"
+	"tandem/internal/sync/link"
 )
 
 // fetch has local read one page of the cloud's log.
@@ -12,27 +13,26 @@ func (w *world) fetch() { w.fetchPage() }
 func (w *world) fetchPage() (moved int, err error) {
 	local := w.nodes[0]
 	w.tell("%s fetches", local)
-	w.line.last, local.applied = nil, false
+	w.line.came, local.applied = page{}, false
 	defer func() {
-		if p := w.line.last; p != nil && local.applied {
-			local.meets(*p)
-			moved = len(p.entries)
+		if local.applied {
+			moved = len(w.line.came.entries)
 		}
+		w.line.flush()
 	}()
-	err = local.client.FetchPage(ctx, 0)
+	_, err = local.client.FetchPage(ctx, 0)
 	w.note(err)
 	return 0, err
 }
 
-// offer has local hand the cloud what it has not read.
-func (w *world) offer() { w.offerAll() }
+// offer has local hand the cloud one page of what it has not read.
+func (w *world) offer() { _, _ = w.offerPage() }
 
-func (w *world) offerAll() (int, error) {
-	before := w.count.moved
+func (w *world) offerPage() (more bool, err error) {
 	w.tell("%s offers", w.nodes[0])
-	err := w.nodes[0].client.Offer(ctx)
+	more, err = w.nodes[0].client.OfferPage(ctx)
 	w.note(err)
-	return w.count.moved - before, err
+	return more, err
 }
 
 func (w *world) note(err error) {
@@ -45,23 +45,46 @@ func (w *world) note(err error) {
 // entries moved. What fails is tried again in the next round.
 func (w *world) rounds() (int, error) {
 	before := w.count.moved
-	for range 100 {
+	for range 400 {
 		n, err := w.fetchPage()
 		if n > 0 && err == nil {
 			continue
 		}
-		_, failed := w.offerAll()
+		more, failed := true, error(nil)
+		for more {
+			more, failed = w.offerPage()
+		}
 		return w.count.moved - before, cmp.Or(err, failed)
 	}
 	w.fail("a fetch that does not end")
 	return 0, nil
 }
 
+// compareNow has the nodes compare what they hold, and repair what is not alike.
+func (w *world) compareNow() { _, _ = w.comparison() }
+
+func (w *world) comparison() (link.Comparison, error) {
+	w.tell("%s compares", w.nodes[0])
+	w.line.came, w.nodes[0].applied = page{}, false
+	defer w.line.flush()
+	c, err := w.nodes[0].client.Compare(ctx)
+	if err == nil {
+		w.add(": %d differ, %d repaired, %d explained, %d lasting", c.Differing, c.Repaired, c.Explained, c.Lasting)
+	}
+	w.note(err)
+	return c, err
+}
+
 func (w *world) round() { _, _ = w.rounds() }
 
 func (w *world) greet() {
 	w.tell("%s greets", w.nodes[0])
-	w.note(w.nodes[0].client.Greet(ctx))
+	err := w.nodes[0].client.Greet(ctx)
+	w.note(err)
+	for _, n := range w.nodes { // each has tried again what it set aside
+		n.settle(n.quarantine())
+		n.forgetful = n.forgetful && err != nil
+	}
 }
 
 // deliverAgain has a call of an earlier moment arrive at the cloud once more, or

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"tandem/internal/sync"
@@ -19,25 +17,29 @@ type failure struct{ what string }
 
 // world is two nodes, the line between them, and all that was ever written.
 type world struct {
-	seed    uint64
-	rand    *rand.Rand
-	odds    odds
-	strict  bool // compare with the model after each step
-	now     int64
-	nodes   [2]*node
-	line    *line
-	rows    []*history
-	byUID   map[sync.UID]*history
-	ties    map[[3]any]int
-	words   int
-	keys    map[given]*history // each key that was ever given out
-	reused  int                // keys that were given out twice
-	mass    int                // deletes of very many rows
-	healing bool
-	best    map[*history]int // from when it healed
-	count   counts
-	said    bytes.Buffer // what both nodes log
-	story   []string
+	seed     uint64
+	rand     *rand.Rand
+	odds     odds
+	strict   bool // compare with the model after each step
+	now      int64
+	nodes    [2]*node
+	line     *line
+	rows     []*history
+	byUID    map[sync.UID]*history
+	ties     map[[3]any]int
+	words    int
+	posted   map[string]posted  // letters
+	calls    int                // in this step
+	keys     map[given]*history // each key that was ever given out
+	reused   int                // keys that were given out twice
+	mass     int                // deletes of very many rows
+	years    bool               // a clock was off by a year
+	compared bool               // the nodes have repaired what was not alike
+	healing  bool
+	best     map[*history]int // from when it healed
+	count    counts
+	said     bytes.Buffer // what both nodes log
+	story    []string
 }
 
 // counts are for the invariants that bound something.
@@ -48,14 +50,13 @@ type counts struct {
 	resets    int
 	disasters int // restores, wipes, lost token tables
 	crashes   int
-	forgot    bool // a node has let young facts go
 }
 
-// newWorld makes both nodes in dir, empty and paired.
-func newWorld(seed uint64, dir string, strict bool) *world {
+// newWorld makes both nodes on their disks, empty and paired.
+func newWorld(seed uint64, disks [2]*disk, strict bool) *world {
 	w := &world{
 		seed: seed, rand: rand.New(rand.NewPCG(seed, 20260329)), strict: strict, now: 1_800_000_000_000,
-		byUID: map[sync.UID]*history{}, ties: map[[3]any]int{}, keys: map[given]*history{},
+		byUID: map[sync.UID]*history{}, ties: map[[3]any]int{}, keys: map[given]*history{}, posted: map[string]posted{},
 	}
 	w.odds = w.drawOdds()
 	w.line = &line{w: w, counted: map[string]bool{}}
@@ -64,21 +65,14 @@ func newWorld(seed uint64, dir string, strict bool) *world {
 		newer = w.rand.IntN(2)
 	}
 	for i, name := range []string{"local", "cloud"} {
-		n := &node{w: w, name: name, origin: int64(i), newer: i == newer, dir: filepath.Join(dir, name), ought: newState()}
+		n := &node{w: w, disk: disks[i], name: name, origin: int64(i), newer: i == newer, ought: newState()}
+		n.disk.now = n.now
+		n.disk.seed(seed, i, 0)
 		w.nodes[i] = n
-		w.must(os.MkdirAll(n.dir, 0o700))
-		n.put(nil)
-		n.open()
+		w.must(n.blank())
+		n.begin()
 	}
 	return w
-}
-
-func (w *world) close() {
-	for _, n := range w.nodes {
-		if n != nil && n.db != nil {
-			_ = n.db.Close()
-		}
-	}
 }
 
 // tell writes a line of the story.
@@ -141,7 +135,7 @@ func (n *node) tie(h *history) func(a, b int) int {
 }
 
 // run tells one seed, and returns what was not as it ought to be; "" where all was.
-func run(seed uint64, dir string, strict bool) (w *world, wrong string) {
+func run(seed uint64, disks [2]*disk, strict bool) (w *world, wrong string) {
 	defer func() {
 		if p := recover(); p != nil {
 			f, ok := p.(failure)
@@ -150,11 +144,8 @@ func run(seed uint64, dir string, strict bool) (w *world, wrong string) {
 			}
 			wrong = f.what
 		}
-		if w != nil {
-			w.close()
-		}
 	}()
-	w = newWorld(seed, dir, strict)
+	w = newWorld(seed, disks, strict)
 	for range 10 + w.rand.IntN(51) {
 		w.step()
 	}
