@@ -155,7 +155,7 @@ func TestThereMustBeSomethingToAdopt(t *testing.T) {
 	env, data := alone(t)
 	verb(t, env, "", "adopt").exits(t, exitFailed, "nothing in "+data)
 	equal(t, "the folder", exists(data), false)
-	env, data = inhabited(t)
+	env, _ = inhabited(t)
 	verb(t, env, "", "adopt").exits(t, exitOK, "nothing was changed")
 	other := append(env, "TANDEM_NODE_NAME=other", "TANDEM_NODE_ORIGIN=1")
 	verb(t, other, adasPassword, "init", "--email", demoEmail, "--password-stdin").exits(t, exitFailed, "tandem adopt")

@@ -83,6 +83,10 @@ func (n *node) hint(ctx context.Context, o *options) error {
 	if n.Scheduler.Mode == config.Active && !n.Push.FCM.On() && !n.Push.Telegram.On() {
 		fmt.Fprintln(o.out, "No way to reach you is configured: reminders wait until push.telegram or push.fcm is.")
 	}
+	if n.users.Unjoined() {
+		fmt.Fprintf(o.out, "This node was alone and has accounts of its own. Join it with %s: tandem pair there, and tandem pair CODE here.\n", n.Peer.Name)
+		return nil
+	}
 	_, ok, err := n.users.FirstAdmin(ctx)
 	if err != nil || ok {
 		return err
