@@ -143,9 +143,9 @@ func (t *Table) part() *part {
 }
 
 func (t *Table) item(r sqlite.Row) item {
-	row, err := t.scan(r) // the key is read whatever is wrong with the rest
+	row, err := t.sendable(r) // the key is read whatever is wrong with the rest
 	it := item{key: []any{row.Origin, row.ID}, bucket: row.Origin<<48 | row.ID>>8}
-	if err == nil && row.check() == nil {
+	if err == nil {
 		it.sum = sumOf(row.hash())
 	}
 	for _, f := range row.Fields {

@@ -217,22 +217,29 @@ func stretchTx(tx *sqlite.Tx, scan func(sqlite.Row) (entry, error), query string
 // entry writes a row for the peer, or says why it cannot: the head is sound then,
 // and names which.
 func (t *Table) entry(r sqlite.Row) (entry, error) {
-	row, err := t.scan(r)
+	row, err := t.sendable(r)
 	if row.UID == (UID{}) {
 		return entry{}, err
-	}
-	if err == nil {
-		err = row.check()
-	}
-	if err != nil && row.DeletedAt != nil { // it says that it is deleted, and need say no more
-		row.Fields = nil
-		err = row.check()
 	}
 	if err != nil {
 		return entry{seq: row.Seq, bad: row.aside(Unencodable, err)}, nil
 	}
 	b, err := row.MarshalJSON()
 	return entry{seq: row.Seq, json: b}, err
+}
+
+// sendable reads a row as the peer is to have it. With an error comes what of it was
+// read.
+func (t *Table) sendable(r sqlite.Row) (Row, error) {
+	row, err := t.scan(r)
+	if err == nil {
+		err = row.check()
+	}
+	if err != nil && row.DeletedAt != nil && row.UID != (UID{}) { // it says that it is deleted, and need say no more
+		row.Fields = nil
+		err = row.check()
+	}
+	return row, err
 }
 
 func factEntry(r sqlite.Row) (entry, error) {
