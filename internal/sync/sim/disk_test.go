@@ -76,6 +76,9 @@ func (d *disk) blank() error {
 	if err := os.Remove(d.fence()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if wal, err := os.Stat(d.path() + "-wal"); err == nil && wal.Size() > 1<<20 {
+		d.dirty = true // a snapshot would copy what other worlds wrote
+	}
 	if d.db != nil && !d.dirty {
 		return d.db.Write(ctx, func(tx *sqlite.Tx) error {
 			names, err := sqlite.All(tx, sqlite.Value[string], `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'`)
