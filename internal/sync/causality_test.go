@@ -201,7 +201,7 @@ func (h *history) rest() {
 func TestConflictsAreExactlyTheVersionsThatNobodyHadSeen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := newHistory(t, rt)
-		for range rapid.IntRange(10, 60).Draw(rt, "steps") {
+		for range rapid.IntRange(10, 40).Draw(rt, "steps") {
 			h.step()
 		}
 		h.rest()

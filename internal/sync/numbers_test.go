@@ -1,0 +1,60 @@
+package sync_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tandem/internal/sqlite"
+)
+
+// How many entries the other node has not read, whatever it comes with.
+func TestPendingCountsWhatAReaderHasNotRead(t *testing.T) {
+	local, cloud := pair(t)
+	pending := func() int64 {
+		t.Helper()
+		cursor, err := local.log.Cursor(t.Context(), "cloud")
+		must(t, err)
+		n, err := cloud.log.Pending(t.Context(), cursor)
+		must(t, err)
+		return n
+	}
+	equal(t, "of an empty log", pending(), 0)
+	r := cloud.add("a")
+	cloud.add("b")
+	cloud.fact("fired", "f", nil)
+	equal(t, "of one that was never read", pending(), 3)
+	must(t, local.apply(cloud, local.pageOf(cloud, 2)))
+	equal(t, "after a page", pending(), 1)
+	local.pull(cloud)
+	equal(t, "after all", pending(), 0)
+	cloud.edit(r, "content", "edited")
+	cloud.edit(r, "content", "edited again")
+	equal(t, "after two edits of one row", pending(), 1)
+	local.exec(`UPDATE sync_cursors SET cursor = 'garbage'`)
+	equal(t, "to one whose cursor is void", pending(), 3)
+}
+
+func TestSchemasNameTheFieldsOfEachTable(t *testing.T) {
+	local, _ := pair(t)
+	all := local.log.Schemas()
+	equal(t, "tables", len(all), 3)
+	fields := slices.Sorted(slices.Values(all["todos"]))
+	equal(t, "of todos", strings.Join(fields, " "), "content done due_at due_on notes remind tz")
+}
+
+// A node that leaves its peer and finds it again reads and is read from the start.
+func TestPeerThatIsForgottenIsReadFromTheStart(t *testing.T) {
+	local, cloud := fencedPair(t)
+	r := local.add("a")
+	cloud.add("b")
+	settle(t, local, cloud)
+	local.write(func(tx *sqlite.Tx) error { return local.log.ForgetPeerTx(tx) })
+	cursor, err := local.log.Cursor(t.Context(), "cloud")
+	must(t, err)
+	equal(t, "cursor", cursor, "")
+	local.edit(r, "content", "edited alone")
+	equal(t, "entries read again", len(local.page(cloud).Entries), 2)
+	quiet(t, local, cloud)
+	equal(t, "the edit", cloud.content(r), "edited alone")
+}
