@@ -2,7 +2,7 @@
 export CGO_ENABLED = 0
 GO ?= go
 
-.PHONY: build test check sim mutants bench clean
+.PHONY: build test check sim mutants chaos bench clean
 
 build: ## the binary, as tandem
 	$(GO) build -trimpath -o tandem ./cmd/node
@@ -26,6 +26,12 @@ sim: ## more stories of two nodes to which all goes wrong: make sim SEEDS=100000
 
 mutants: ## break replication in twenty ways, and see that the stories tell
 	$(GO) run ./internal/sync/sim/mutants
+
+SECONDS ?= 600
+SEED ?= 0
+
+chaos: ## real processes that are killed, on lines that fail: make chaos SECONDS=600 SEED=0
+	$(GO) test ./cmd/node -run Storm -v -timeout 0 -storm $(SECONDS)s -seed $(SEED)
 
 bench: ## beside PocketBase and PouchDB, in one run; wants wrk, and node with npm
 	@command -v wrk >/dev/null || { echo "wrk is missing: install the package wrk (Debian: apt-get install wrk)"; exit 1; }

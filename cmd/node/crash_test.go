@@ -29,6 +29,8 @@ var todoCrashes = []struct {
 	{"sync.fetched", "home", "cloud"},
 	{"sync.stored", "home", "cloud"},
 	{"sync.offering", "home", "home"},
+	{"sync.applying", "home", "cloud"},
+	{"sync.applying", "cloud", "home"},
 	{"sync.applied", "cloud", "home"},
 	{"sync.offered", "home", "home"},
 }

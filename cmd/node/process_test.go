@@ -70,8 +70,9 @@ type pair struct {
 // process is a node that can be told where to die.
 type process struct {
 	*demoNode
-	t   *testing.T
-	log string
+	t       *testing.T
+	log     string
+	through []string // the command that runs the node, with its arguments; empty: none
 }
 
 // pairs count, so that each has addresses of its own: on them a node finds its
@@ -151,7 +152,8 @@ func (p *process) launch(env ...string) {
 // command is a verb of the node, not yet run.
 func (p *process) command(args ...string) *exec.Cmd {
 	path, _ := built() // made with the world
-	c := exec.Command(path, args...)
+	args = slices.Concat(p.through, []string{path}, args)
+	c := exec.Command(args[0], args[1:]...)
 	c.Env = slices.Clone(p.env)
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // the test's end is the node's
 	return c
