@@ -36,10 +36,12 @@ const (
 	pairCode   = "a-code-of-a-moment"
 )
 
-// node is the cloud as the outside sees it: real files, real stores, the real
-// handler. Its clock stands still until a test moves it.
+// node is a node as the outside sees it, the cloud but for one: real files, real
+// stores, the real handler. Its clock stands still until a test moves it.
 type node struct {
 	testing.TB
+	name       string
+	origin     int64
 	db, userDB *sqlite.DB
 	accounts   *users.Store
 	log        *sync.Log
@@ -66,16 +68,33 @@ type node struct {
 func newNode(t testing.TB) *node { return newNodeAt(t, "2026-02-01T12:00:00Z") }
 
 func newNodeAt(t testing.TB, now string) *node {
-	n := &node{TB: t, clock: instant(t, now)}
-	n.db, n.userDB = n.open(sqlite.Todos, 1), n.open(sqlite.Users, 2)
-	n.stopped, n.stop = context.WithCancel(context.Background())
-	t.Cleanup(n.stop)
-	n.secrets = []string{password, peerSecret}
-	n.wire()
+	n := &node{TB: t, name: "cloud", origin: 1, clock: instant(t, now)}
+	n.begin()
 	n.anna = n.join("anna@example.org", users.Admin)
 	n.ben = n.join("ben@example.org", users.User)
-	t.Cleanup(n.audit)
 	return n
+}
+
+func (n *node) begin() {
+	n.db, n.userDB = n.open(sqlite.Todos, byte(n.origin)), n.open(sqlite.Users, byte(n.origin)+2)
+	n.stopped, n.stop = context.WithCancel(context.Background())
+	n.Cleanup(n.stop)
+	n.secrets = []string{password, peerSecret}
+	n.wire()
+	n.Cleanup(n.audit)
+}
+
+// home is the node to which this one is the peer, with a copy of its accounts and
+// anna logged in.
+func (n *node) home() *node {
+	n.Helper()
+	h := &node{TB: n.TB, name: "local", clock: n.clock, copies: true}
+	h.begin()
+	generation, accounts, err := n.accounts.Export(n.Context())
+	n.must(err)
+	n.must(h.accounts.Import(n.Context(), generation, accounts))
+	h.anna = h.login("anna@example.org")
+	return h
 }
 
 // wire makes the parts of a node anew on its files, as a start does.
@@ -87,24 +106,25 @@ func (n *node) wire() {
 	n.must(err)
 	zone := func(tx *sqlite.Tx, owner string) (string, error) { return settings.ZoneTx(tx, owner) }
 	messages := scheduler.NewTable(zone)
-	n.log, err = sync.NewLog(ctx, n.db, sync.Options{Node: "cloud", Origin: 1, Facts: messages.Facts,
+	n.log, err = sync.NewLog(ctx, n.db, sync.Options{Node: n.name, Origin: n.origin, Facts: messages.Facts,
 		Tables: []*sync.Table{todos.Table(), settings.Table(messages.MovedTx), messages.Table()}})
 	n.must(err)
 	tokens := push.NewTokens(n.db, push.TokenOptions{Authority: true, Log: log})
 	accounts := link.Set{Name: "accounts", Path: "accounts", Held: n.accounts.Generation, Export: n.accounts.Export, Import: n.accounts.Import}
 	pushTokens := link.Set{Name: "tokens", Path: "push-tokens", Held: tokens.Held, Export: tokens.Export, Import: tokens.Import}
+	server := link.NewServer(link.ServerOptions{
+		Log: n.log, Name: "local", Sets: []link.Set{accounts, pushTokens}, Stop: n.stopped, Crash: n.crashes, Logger: log,
+		Posts: []link.Post{link.NewPost("push-tokens", tokens.Receive), link.NewPost("push-tokens/unregistered", tokens.Unregistered)},
+		Asks:  []link.Ask{link.NewAsk("pair", n.pair)},
+		Hello: n.hello, Heard: func(h link.Hello) { n.heard = append(n.heard, h) },
+	})
 	n.services = Services{
 		DB: n.db, Users: n.accounts, Settings: settings.NewStore(n.db, n.log, messages.MovedTx),
 		Todos: todos.NewStore(n.db, n.log, zone), Scheduler: scheduler.NewStore(n.db, n.log, messages), Tokens: tokens, Replica: n.log,
 		Peer: &Peer{
-			Name: "local", Match: func(s string) bool { return s == peerSecret }, Pairing: func(s string) bool { return s == pairCode },
-			Server: link.NewServer(link.ServerOptions{
-				Log: n.log, Name: "local", Sets: []link.Set{accounts, pushTokens}, Stop: n.stopped, Crash: n.crashes, Logger: log,
-				Posts: []link.Post{link.NewPost("push-tokens", tokens.Receive), link.NewPost("push-tokens/unregistered", tokens.Unregistered)},
-				Asks:  []link.Ask{link.NewAsk("pair", n.pair)},
-				Hello: n.hello, Heard: func(h link.Hello) { n.heard = append(n.heard, h) },
-			}),
+			Name: "local", Match: func(s string) bool { return s == peerSecret }, Pairing: func(s string) bool { return s == pairCode }, Server: server,
 		},
+		Link:  func() SyncState { return SyncState{Status: server.Status()} },
 		Ready: func(context.Context) error { return n.ill }, Secret: []byte("the node's own"), Version: "test",
 		Crash: n.crashes, Log: log,
 	}
@@ -124,7 +144,7 @@ func (n *node) pair(_ context.Context, code, name string) (string, error) {
 }
 
 func (n *node) hello() link.Hello {
-	return link.Hello{Node: "cloud", Origin: 1, Incarnation: n.log.Incarnation(), Protocol: link.Protocol, Version: "test", Scheduler: "standby", Now: n.now().UnixMilli()}
+	return link.Hello{Node: n.name, Origin: n.origin, Incarnation: n.log.Incarnation(), Protocol: link.Protocol, Version: "test", Scheduler: "standby", Now: n.now().UnixMilli()}
 }
 
 // hasher has a cost at which a test can afford hundreds of logins.

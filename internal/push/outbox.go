@@ -31,7 +31,7 @@ var intents = lease.New("delivery_intents", "id", "next_attempt_at <= ?1", "next
 // Notice is something to tell a person.
 type Notice struct {
 	FireID string // what rang
-	Kind   string // "ring"; one fire has at most one notice of a kind
+	Kind   string // "ring", or "sync" of what a node says of itself; one fire has at most one notice of a kind
 	Owner  string
 	Title  string
 	Body   string
