@@ -64,6 +64,12 @@ func TestASecretIsChangedWhileBothNodesRun(t *testing.T) {
 			equal(t, "the new one opens", b.opens(next), true)
 			old = next
 		}
+		b.link.cut()
+		if err := b.rotates(); !errors.Is(err, link.ErrPeerAway) {
+			t.Errorf("changed with a cloud that is away: %v", err)
+		}
+		equal(t, "at home", strings.TrimSpace(secretOf(b.home)), old)
+		b.link.mend()
 		b.home.kill()
 		b.cloud.kill()
 		b.cloud.on()

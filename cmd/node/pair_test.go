@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tandem/internal/config"
+	"tandem/internal/sync/link"
 	"tandem/internal/users"
 )
 
@@ -44,7 +45,7 @@ func inStrangeBubble(t *testing.T, test func(*testing.T, *bubble)) {
 		b.home.add("at home")
 		b.home.do(http.MethodDelete, "/v1/todos/"+b.home.add("deleted at home"), nil, nil)
 		b.home.do(http.MethodPatch, "/v1/me", map[string]any{"tz": "Asia/Tokyo"}, nil)
-		b.home.remind(map[string]any{"content": "call May", "trigger_at": "2000-01-01T01:00:00Z"})
+		b.home.remind(map[string]any{"content": "call May", "trigger_at": "2000-01-01T00:40:00Z"})
 		b.home.remind(map[string]any{"content": "rang at home", "trigger_at": "2000-01-01T00:01:00Z"})
 		b.home.register("phone")
 		b.home.do(http.MethodPost, "/v1/todos", map[string]any{"content": "asked once"}, nil, "Idempotency-Key: one")
@@ -140,8 +141,8 @@ func (b *bubble) isPair() {
 	equal(b, "the secrets", secretOf(b.home), secretOf(b.cloud))
 	b.alike()
 	b.quiet()
-	settle(time.Hour)
-	equal(b, "what rang", b.rang(), "00:01:00 phone: rang at home | 01:00:00 phone: call May")
+	settle(time.Until(time.Date(2000, 1, 1, 0, 41, 0, 0, time.UTC)))
+	equal(b, "what rang", b.rang(), "00:01:00 phone: rang at home | 00:40:00 phone: call May")
 }
 
 // secretOf is what a node's token file holds.
@@ -242,6 +243,10 @@ func TestPairingWhoseAnswerIsLostIsDoneAgain(t *testing.T) {
 		}))
 		if err := b.pairs(homesPassword); err == nil {
 			t.Error("paired without an answer")
+		}
+		b.link.cut() // and then the cloud cannot be reached at all
+		if err := b.pairs(homesPassword); !errors.Is(err, link.ErrPeerAway) {
+			t.Errorf("paired with a cloud that is away: %v", err)
 		}
 		b.link.answer(nil)
 		must(t, b.pairs(homesPassword))
