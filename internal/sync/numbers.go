@@ -147,6 +147,8 @@ func (l *Log) endTx(tx *sqlite.Tx) (end int64, err error) {
 
 // Pending is how many entries of the log a reader with cursor has not read.
 func (l *Log) Pending(ctx context.Context, cursor string) (int64, error) {
+	l.pages.RLock()
+	defer l.pages.RUnlock()
 	return sqlite.Read(ctx, l.db, func(tx *sqlite.Tx) (n int64, err error) {
 		from, _, err := l.positionTx(tx, cursor)
 		if err != nil {
