@@ -143,8 +143,8 @@ func (r Comparison) words(now int64) string {
 // digestAnswer is the peer's digest, and how far each node has read the other's log.
 type digestAnswer struct {
 	sync.Digest
-	Pending int64  `json:"pending"` // what follows the caller's cursor
-	Cursor  string `json:"cursor"`  // the peer's into the caller's log
+	AtEnd  bool   `json:"at_end"` // nothing that can be sent follows the caller's cursor
+	Cursor string `json:"cursor"` // the peer's into the caller's log
 }
 
 // digests returns what both logs come to, at moments between which nothing has
@@ -162,11 +162,17 @@ func (c *Client) digests(ctx context.Context, cutoff int64) (theirs, mine sync.D
 	if err = c.peer.Call(ctx, http.MethodGet, "digest?"+query.Encode(), nil, &answer); err != nil {
 		return theirs, mine, err
 	}
-	pending, err := c.log.Pending(ctx, answer.Cursor)
-	if err == nil && (pending > 0 || answer.Pending > 0) {
+	atEnd, err := c.atEnd(ctx, answer.Cursor)
+	if err == nil && !(atEnd && answer.AtEnd) {
 		err = errNotNow
 	}
 	return answer.Digest, mine, err
+}
+
+// atEnd reports whether nothing that can be sent follows a cursor into this log.
+func (e *end) atEnd(ctx context.Context, cursor string) (bool, error) {
+	page, err := e.log.Page(ctx, cursor, 1)
+	return len(page.Entries) == 0 && page.Reset == "", err
 }
 
 // comparing is one comparison under way.

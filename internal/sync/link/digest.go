@@ -38,7 +38,7 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 	if answer.Digest, err = s.log.Digest(r.Context(), cutoff); err != nil {
 		return err
 	}
-	if answer.Pending, err = s.log.Pending(r.Context(), query.Get("cursor")); err != nil {
+	if answer.AtEnd, err = s.atEnd(r.Context(), query.Get("cursor")); err != nil {
 		return err
 	}
 	return s.writeJSON(w, r, answer)

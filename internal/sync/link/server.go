@@ -125,6 +125,7 @@ func (s *Server) greeted(w http.ResponseWriter, r *http.Request) error {
 	s.mu.Lock()
 	s.refused = err
 	s.mu.Unlock()
+	s.status.called(mine.Now)
 	if s.status.note(lineHello, err) == nil {
 		if err := s.meet(r.Context(), theirs); err != nil {
 			return err

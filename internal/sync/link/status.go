@@ -131,6 +131,13 @@ func (s *status) refusedThere() []sync.Quarantined {
 	return s.theirs.Refused
 }
 
+// called keeps that the peer greeted, whatever it said.
+func (s *status) called(at int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = at
+}
+
 func (s *status) heardAt() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
