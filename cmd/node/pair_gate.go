@@ -10,7 +10,18 @@ import (
 // joined is the way to the peer of a node whose accounts are the peer's. One that was
 // alone and has accounts of its own says nothing there before they are: rows would
 // cross that belong to nobody at the other end.
-type joined struct{ *node }
+type joined struct {
+	*node
+	over http.RoundTripper
+}
+
+// Beside implements link.Besider.
+func (j joined) Beside() http.RoundTripper {
+	if t, ok := j.over.(*http.Transport); ok {
+		j.over = t.Clone()
+	}
+	return j
+}
 
 // RoundTrip implements http.RoundTripper.
 func (j joined) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -19,7 +30,7 @@ func (j joined) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	return j.out.peer.RoundTrip(r)
+	return j.over.RoundTrip(r)
 }
 
 // joinKnown takes the peer's accounts over where each of this node's is among them,

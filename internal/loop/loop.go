@@ -85,10 +85,10 @@ func (l *Loop) round(ctx context.Context) (err error) {
 	return l.work(ctx)
 }
 
-// Backoff is how long to wait after so many failures in a row: it doubles from
-// Shortest to Longest, less up to a quarter so that two nodes that failed together
+// Backoff is how long to wait after so many failures in a row: it quadruples from
+// Shortest, and is Longest after the third, less up to a quarter so that two nodes that failed together
 // do not come back together.
 func Backoff(failures int) time.Duration {
-	d := min(Shortest<<min(max(failures-1, 0), 16), Longest)
+	d := min(Shortest<<min(2*max(failures-1, 0), 16), Longest)
 	return max(Shortest, time.Duration(float64(d)*(1-rand.Float64()/4)))
 }

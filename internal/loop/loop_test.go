@@ -87,6 +87,29 @@ func TestFailingWorkBacksOffWhateverWakesItAndPanicsEndOnlyTheRound(t *testing.T
 	})
 }
 
+func TestWhatTheWorkHasToldIsNotToldAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		var rounds atomic.Int32
+		broken := errors.New("broken")
+		l := loop.New("z", time.Hour, slog.New(slog.NewTextHandler(&log, nil)), func(context.Context) error {
+			if rounds.Add(1) == 3 {
+				return nil
+			}
+			return loop.Told(broken)
+		})
+		stop := run(l)
+		pass(loop.Longest)
+		if rounds.Load() != 3 || log.Len() > 0 {
+			t.Errorf("%d rounds, and the log says %q", rounds.Load(), log.String())
+		}
+		stop()
+		if !errors.Is(loop.Told(broken), broken) || loop.Told(nil) != nil {
+			t.Error("it is another error")
+		}
+	})
+}
+
 func TestBackoffGrowsWithinItsBounds(t *testing.T) {
 	for failures := range 100 {
 		for range 20 {
@@ -95,8 +118,8 @@ func TestBackoffGrowsWithinItsBounds(t *testing.T) {
 			}
 		}
 	}
-	if loop.Backoff(1) > 2*loop.Shortest || loop.Backoff(10) < loop.Longest/2 {
-		t.Error("it does not grow")
+	if loop.Backoff(1) > 2*loop.Shortest || loop.Backoff(3) > loop.Longest*2/3 || loop.Backoff(4) < loop.Longest*3/4 {
+		t.Error("it does not grow to its longest after three failures")
 	}
 }
 

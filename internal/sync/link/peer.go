@@ -35,6 +35,10 @@ var (
 	ErrPeerVersion  = fault.New(fault.Conflict, "peer_version", "The two nodes speak different protocols, so nothing crosses. Upgrade the older one.")
 )
 
+// Besider is a transport that can make another one like it, whose connections are
+// its own.
+type Besider interface{ Beside() http.RoundTripper }
+
 // Peer is the other node as this one calls it.
 type Peer struct {
 	url, name, node string
@@ -47,12 +51,13 @@ type Peer struct {
 
 // NewPeer returns the node called name at url. The secret goes with each call,
 // over the transport given; redirects are not followed, since they would carry it
-// to a place that nobody configured. Greetings have a connection of their own: they
-// are the sign of life, and must not wait behind a page.
+// to a place that nobody configured. Greetings have a connection of their own
+// where the transport is a Besider: they are the sign of life, and must not wait
+// behind a page.
 func NewPeer(url, name, node, secret string, transport http.RoundTripper) *Peer {
 	beside := transport
-	if t, ok := transport.(*http.Transport); ok {
-		beside = t.Clone()
+	if t, ok := transport.(Besider); ok {
+		beside = t.Beside()
 	}
 	p := &Peer{
 		url: strings.TrimSuffix(url, "/") + "/peer/v1/", name: name, node: node, codec: newCodec(),

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	gosync "sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,6 +217,52 @@ func TestAnswerWithoutEndIsGivenUp(t *testing.T) {
 			Call(t.Context(), http.MethodGet, "changes", nil, &link.Page{})
 		if err == nil || body.taken > 33<<20 {
 			t.Error(kind, err, body.taken)
+		}
+	}
+}
+
+// besides is a transport of loopback that can make another one.
+type besides struct{ *http.Transport }
+
+func (b besides) Beside() http.RoundTripper { return besides{b.Clone()} }
+
+// Over HTTP/2 all calls would share one connection: a greeting would wait behind a
+// page, and die with it.
+func TestGreetingsHaveAConnectionOfTheirOwn(t *testing.T) {
+	local, cloud := pair(t)
+	cloud.add("milk")
+	l := newLine(cloud)
+	used := map[string]map[string]bool{}
+	var mu gosync.Mutex
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		if used[r.URL.Path] == nil {
+			used[r.URL.Path] = map[string]bool{}
+		}
+		used[r.URL.Path][r.Proto+" "+r.RemoteAddr] = true
+		mu.Unlock()
+		l.server().ServeHTTP(w, r)
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	tr := s.Client().Transport.(*http.Transport)
+	c := link.NewClient(local.log, link.NewPeer(s.URL, "cloud", "local", secret, besides{tr}), link.ClientOptions{
+		Crash: func(string) {}, Log: slog.New(slog.DiscardHandler),
+		Hello: func() link.Hello { return link.Hello{Node: "local", Now: time.Now().UnixMilli()} },
+	})
+	for range 3 {
+		must(t, c.Greet(t.Context()))
+		fetchPage(t, c)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(used["/peer/v1/hello"]) != 1 || len(used["/peer/v1/changes"]) != 1 {
+		t.Fatal(used)
+	}
+	for conn := range used["/peer/v1/hello"] {
+		if used["/peer/v1/changes"][conn] || !strings.HasPrefix(conn, "HTTP/2") {
+			t.Error(used)
 		}
 	}
 }
