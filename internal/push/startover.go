@@ -8,10 +8,10 @@ import (
 // from a backup: whether it was sent since the backup, that file cannot know.
 const restored = "restored"
 
-// ParkTx takes every notice that is not done out of the queue as one that may have
+// parkTx takes every notice that is not done out of the queue as one that may have
 // happened, and returns how many there were. It is for a file that comes from a
 // backup or from another node, before anything is sent from it. Dead lists them.
-func ParkTx(tx *sqlite.Tx) (int, error) {
+func parkTx(tx *sqlite.Tx) (int, error) {
 	const waiting = `next_attempt_at IS NOT NULL`
 	if _, err := tx.Exec(`
 		INSERT INTO delivery_events (intent_id, from_state, to_state, channel, code, at)
@@ -28,12 +28,12 @@ func ParkTx(tx *sqlite.Tx) (int, error) {
 	return int(n), err
 }
 
-// StartOverTx is ParkTx and ForgetHeldTx.
+// StartOverTx is parkTx and ForgetHeldTx.
 func StartOverTx(tx *sqlite.Tx) (parked int, err error) {
 	if err := ForgetHeldTx(tx); err != nil {
 		return 0, err
 	}
-	return ParkTx(tx)
+	return parkTx(tx)
 }
 
 // ForgetHeldTx forgets which state of the authority's set is here, so that whatever
