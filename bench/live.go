@@ -62,26 +62,41 @@ func (s *sightings) since(starts map[int]int64) ([]float64, error) {
 // long it took from before each request until the other side had it.
 func (b *bench) live(ctx context.Context, who string, alone, stream work, s *sightings, write func(number int) error) error {
 	const warm = 50
+	answered := &sightings{at: map[int]int64{}}
+	writing := func(number int) error {
+		err := write(number)
+		answered.add(number, monotonic())
+		return err
+	}
 	if _, err := s.streamed(ctx, 0, warm, among, write); err != nil {
 		return err
 	}
-	lone, err := s.paused(ctx, warm, time.Duration(b.seconds)*time.Second, write)
+	lone, err := s.paused(ctx, warm, time.Duration(b.seconds)*time.Second, writing)
 	if err != nil {
 		return err
 	}
-	many, err := s.streamed(ctx, warm+len(lone), b.seconds*among, among, write)
+	many, err := s.streamed(ctx, warm+len(lone), b.seconds*among, among, writing)
 	if err != nil {
 		return err
 	}
-	for w, took := range map[work][]float64{alone: lone, stream: many} {
+	for w, starts := range map[work]map[int]int64{alone: lone, stream: many} {
+		took, err := s.since(starts)
+		if err != nil {
+			return err
+		}
 		b.figures.add(who, w, median, quantile(took, 0.5))
 		b.figures.add(who, w, slow, quantile(took, 0.99))
+		if took, err = answered.since(starts); err != nil {
+			return err
+		}
+		fmt.Fprintf(b.progress, "    %s: answered after %.1f ms (p50)\n", w, quantile(took, 0.5))
 	}
 	return nil
 }
 
-// paused makes one write after the other, with 30 to 90 ms of silence between them.
-func (s *sightings) paused(ctx context.Context, first int, last time.Duration, write func(int) error) ([]float64, error) {
+// paused makes one write after the other, with 30 to 90 ms of silence between them,
+// and returns when each began.
+func (s *sightings) paused(ctx context.Context, first int, last time.Duration, write func(int) error) (map[int]int64, error) {
 	starts := map[int]int64{}
 	pauses := rand.New(rand.NewPCG(uint64(first), 0))
 	for end := time.Now().Add(last); time.Now().Before(end) && ctx.Err() == nil; {
@@ -92,12 +107,12 @@ func (s *sightings) paused(ctx context.Context, first int, last time.Duration, w
 		}
 		time.Sleep(time.Duration(30+pauses.IntN(60)) * time.Millisecond)
 	}
-	return s.all(ctx, starts)
+	return starts, s.all(ctx, starts)
 }
 
 // streamed makes so many writes, each begun at its time whether or not the one
-// before has ended, as people do.
-func (s *sightings) streamed(ctx context.Context, first, n, perSecond int, write func(int) error) ([]float64, error) {
+// before has ended, as people do, and returns when each began.
+func (s *sightings) streamed(ctx context.Context, first, n, perSecond int, write func(int) error) (map[int]int64, error) {
 	starts := map[int]int64{}
 	var mu sync.Mutex
 	var failed error
@@ -118,16 +133,15 @@ func (s *sightings) streamed(ctx context.Context, first, n, perSecond int, write
 	if failed != nil {
 		return nil, failed
 	}
-	return s.all(ctx, starts)
+	return starts, s.all(ctx, starts)
 }
 
 // all waits until each write has been seen.
-func (s *sightings) all(ctx context.Context, starts map[int]int64) (took []float64, err error) {
-	err = within(ctx, 5*time.Second, 10*time.Millisecond, func() error {
-		took, err = s.since(starts)
+func (s *sightings) all(ctx context.Context, starts map[int]int64) error {
+	return within(ctx, 5*time.Second, 10*time.Millisecond, func() error {
+		_, err := s.since(starts)
 		return err
 	})
-	return took, err
 }
 
 // watching looks at a node's todos as fast as it can without taking a core, and

@@ -22,7 +22,7 @@ func TestAWriteThatWasNotSeenIsNoFigure(t *testing.T) {
 func TestAStreamKeepsItsPaceWhateverAWriteTakes(t *testing.T) {
 	s := &sightings{at: map[int]int64{}}
 	slow := make(chan struct{})
-	took, err := s.streamed(context.Background(), 10, 20, 1000, func(number int) error {
+	starts, err := s.streamed(context.Background(), 10, 20, 1000, func(number int) error {
 		if number == 29 {
 			close(slow) // the last one comes though the first has not ended
 		}
@@ -32,8 +32,8 @@ func TestAStreamKeepsItsPaceWhateverAWriteTakes(t *testing.T) {
 		s.add(number, monotonic())
 		return nil
 	})
-	if err != nil || len(took) != 20 {
-		t.Errorf("%d sightings, %v", len(took), err)
+	if err != nil || len(starts) != 20 {
+		t.Errorf("%d writes, %v", len(starts), err)
 	}
 }
 
