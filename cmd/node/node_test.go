@@ -29,17 +29,31 @@ func TestATodoCrossesBothWays(t *testing.T) {
 	})
 }
 
-// Who asks again under the same key, at the node that answered, makes nothing twice.
+// S:47. Who asks again under the same key makes nothing twice: at the node that
+// answered, at the other one once it has heard of it, and while the two are apart.
 func TestATodoPostedTwiceIsOneOnBothNodes(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
+		ask := func(m *machine, key string) (row struct{ Ref string }) {
+			m.do(http.MethodPost, "/v1/todos", map[string]string{"content": key}, &row, "Idempotency-Key: "+key)
+			return row
+		}
 		for _, m := range []*machine{b.home, b.cloud} {
 			for range 3 {
-				m.do(http.MethodPost, "/v1/todos", map[string]string{"content": "from " + m.config.Node.Name}, nil, "Idempotency-Key: one")
+				equal(t, "ref at "+m.config.Node.Name, ask(m, "one").Ref, "0-1")
 				settle(time.Second)
 			}
 		}
-		equal(t, "home", b.home.todos(), "0-1 from home, 1-1 from cloud")
-		equal(t, "rows", len(b.alike()), 2)
+		b.link.cut()
+		equal(t, "refs while the nodes are apart", ask(b.cloud, "two").Ref+" "+ask(b.home, "two").Ref, "1-1 0-2")
+		b.link.mend()
+		healed()
+		equal(t, "home", b.home.todos(), "0-1 one, 0-2 two")
+		b.alike()
+		for _, m := range []*machine{b.home, b.cloud} {
+			var row struct{ Ref string }
+			m.do(http.MethodGet, "/v1/todos/1-1", nil, &row)
+			equal(t, "where the other ref leads", row.Ref, "0-2")
+		}
 		b.quiet()
 	})
 }
