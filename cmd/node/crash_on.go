@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"strconv"
 	"syscall"
 )
 
@@ -17,4 +18,11 @@ func crashPoints() func(string) {
 			select {} // the signal may take a moment
 		}
 	}
+}
+
+// maxPages bounds each database file to as many pages as MAX_PAGES says, as a full
+// disk would. A file that is larger is bounded where it is.
+func maxPages() int {
+	n, _ := strconv.Atoi(os.Getenv("MAX_PAGES")) // none: no bound
+	return n
 }

@@ -37,12 +37,6 @@ type fate struct {
 	delay   func() time.Duration // of each piece; nil: none
 }
 
-// The two ways.
-const (
-	up   = 0
-	down = 1
-)
-
 // strand is one connection over a line: its near end and its far end.
 type strand struct {
 	ends [2]net.Conn

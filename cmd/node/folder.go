@@ -63,7 +63,7 @@ const keyName = "node.key"
 func (f *folder) open(ctx context.Context, out outside, log *slog.Logger) (err error) {
 	for _, schema := range schemas {
 		db := f.files()[schema]
-		o := sqlite.Options{Path: filepath.Join(f.dir, schema.File()), Schema: schema, Now: out.now, Rand: out.rand, Log: log}
+		o := sqlite.Options{Path: filepath.Join(f.dir, schema.File()), Schema: schema, Now: out.now, Rand: out.rand, Log: log, MaxPages: out.maxPages}
 		if *db, err = sqlite.Open(ctx, o); err != nil {
 			return err
 		}

@@ -16,12 +16,13 @@ type outside struct {
 	fcm      http.RoundTripper  // to Google
 	telegram http.RoundTripper  // to Telegram
 	crash    func(point string) // called at each crash point
+	maxPages int                // of each database file; 0: as many as the disk holds
 }
 
 // world is the real outside.
 func world() outside {
 	t := transport()
-	return outside{now: time.Now, rand: rand.Reader, peer: t, fcm: t, telegram: t, crash: crashPoints()}
+	return outside{now: time.Now, rand: rand.Reader, peer: t, fcm: t, telegram: t, crash: crashPoints(), maxPages: maxPages()}
 }
 
 // transport is how a node reaches others. A node at home changes networks and

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tandem/internal/fault"
+	"tandem/internal/sqlite"
 )
 
 // NodeHeader carries the caller's name beside the secret: a secret is good for
@@ -30,6 +31,7 @@ var (
 	ErrPeerStranger = fault.New(fault.Unavailable, "peer_stranger", "What answers at peer.url is not a node of this kind. Is peer.url right, and does the proxy before it pass /peer/ on?")
 	ErrPeerRefused  = fault.New(fault.Unavailable, "peer_refused", "The other node refuses this one. Both need the same peer secret, and each must name the other in peer.name.")
 	ErrPeerFailed   = fault.New(fault.Unavailable, "peer_failed", "The other node answered with an error.")
+	ErrPeerFull     = fault.New(fault.Unavailable, "peer_disk_full", "The disk of the other node is full, so it takes and sends nothing. Free some space there: what waits crosses by itself then.")
 	ErrPeerTooLarge = fault.New(fault.Unavailable, "peer_too_large", "Something on the way to the other node takes no call of that size. Raise the limit of the proxy before it to 2 MiB.")
 	ErrPeerSelf     = fault.New(fault.Conflict, "peer_self", "The other node has this one's name, origin or data, so nothing crosses. One of them is a copy: give it a name and an origin of its own in its configuration, stop it, and run there: tandem adopt")
 	ErrPeerVersion  = fault.New(fault.Conflict, "peer_version", "The two nodes speak different protocols, so nothing crosses. Upgrade the older one.")
@@ -144,7 +146,11 @@ func judge(res *http.Response) error {
 	case kind == "application/problem+json":
 		var p struct{ Code string }
 		_ = json.NewDecoder(io.LimitReader(res.Body, 4<<10)).Decode(&p)
-		return ErrPeerFailed.Because(fmt.Errorf("%d %.80q", res.StatusCode, p.Code))
+		failed := ErrPeerFailed
+		if p.Code == sqlite.ErrFull.Code {
+			failed = ErrPeerFull
+		}
+		return failed.Because(fmt.Errorf("%d %.80q", res.StatusCode, p.Code))
 	case res.StatusCode == http.StatusNoContent:
 		return nil
 	case kind != "application/json":

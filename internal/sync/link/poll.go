@@ -85,7 +85,7 @@ func (s *Server) poll(w http.ResponseWriter, r *http.Request) error {
 		changed := s.log.Changed() // before the look, so that no change falls between
 		hold, over := s.holding(a.wait)
 		page, err := s.look(context.WithoutCancel(ctx), a, hold > 0)
-		if err != nil {
+		if s.noted(r, lineOffer, err) != nil {
 			return err
 		}
 		if len(page.Entries) > 0 || len(page.Sets) > 0 || page.Reset != "" || ctx.Err() != nil {

@@ -196,7 +196,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) error {
 		s.hold(true)
 	}
 	cursor, err := s.log.Apply(r.Context(), s.name, offer.From, offer.To, entries)
-	if err != nil {
+	if s.noted(r, lineFetch, err) != nil {
 		return err
 	}
 	s.hold(offer.More) // from now on, since to apply it took time; or no more
@@ -208,6 +208,15 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) error {
 		s.Crash("sync.applied")
 	}
 	return s.writeJSON(w, r, Ack{Cursor: cursor}) // an empty offer only asks for it
+}
+
+// noted keeps for the status how an answer went, and returns err: what fails here is
+// this node's own trouble, which its people should not have to learn from the other.
+func (s *Server) noted(r *http.Request, l line, err error) error {
+	if r.Context().Err() != nil { // the peer has gone, and means nothing by it
+		return err
+	}
+	return s.status.note(l, err)
 }
 
 func (s *Server) whole(set Set) call {
