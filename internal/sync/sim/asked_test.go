@@ -8,7 +8,7 @@ import (
 // ask makes a row under a request's key, which may be made at both nodes and more
 // than once.
 func (w *world) ask() {
-	n, key, text := w.pick(), oneOf(w, "k1", "k2", "k3"), w.word()
+	n, key, text := w.pick(), oneOf(w, "k1", "k2"), w.word()
 	var h sync.Head
 	var made sync.Ref
 	var again bool
@@ -48,20 +48,4 @@ func (w *world) somebodyHas(h *history) bool {
 type given struct {
 	table string
 	ref   sync.Ref
-}
-
-// gave notes which row a key was given to. While either node has a row, its key is not
-// given out again, but by a node that nothing tells what it gave out in an earlier
-// life.
-func (n *node) gave(h *history, ref sync.Ref) {
-	key := given{h.table, ref}
-	before := n.w.keys[key]
-	if before != nil && before != h && n.w.somebodyHas(before) {
-		if !n.forgetful {
-			n.w.fail("%s gives out %s %s, which is the key of %s, to %s", n, h.table, ref, before.name, h.name)
-		}
-		n.w.reused++
-	}
-	n.w.keys[key] = h
-	n.ought.keys[key] = h.uid
 }

@@ -64,6 +64,7 @@ func (n *node) carries(raw json.RawMessage) carried {
 	case e.Table == sync.FactsTable:
 		return carried{fact: e.UID, at: e.At, conflict: e.Body.loser()}
 	case e.AliasOf != nil:
+		n.w.met["alias"]++
 		return carried{}
 	}
 	h := n.w.byUID[e.UID]
@@ -112,7 +113,8 @@ func (n *node) factsFrom() int64 { return (n.now()/day - 90) * day }
 func (n *node) meets(p page) {
 	if p.reset && p.to != "" && !n.w.line.counted[p.to] && p.to == n.cursor() {
 		n.w.line.counted[p.to] = true
-		n.w.count.resets++
+		n.w.count.resets[1-n.origin]++
+		n.w.met["reset"]++
 	}
 	aside := n.quarantine()
 	n.checkBreaker(p, aside)
@@ -121,6 +123,7 @@ func (n *node) meets(p page) {
 		case c.row == nil && c.at >= n.factsFrom():
 			n.ought.facts[c.fact] = true
 			if c.conflict != nil {
+				n.w.met["conflict"]++
 				n.ought.conflicts[*c.conflict] = true
 			}
 		case c.row != nil:
@@ -174,6 +177,7 @@ func (n *node) settle(aside map[sync.UID]setAside) {
 // arrives whatever else is in the page (invariant 11).
 func (n *node) justify(q setAside, c carried) {
 	v, why := c.row.versions[c.held.version], false
+	n.w.met["aside as "+q.kind]++
 	switch q.kind {
 	case sync.Malformed, sync.Refused:
 		why = v.poison != "" || !n.has(c.row.table)

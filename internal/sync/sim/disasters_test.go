@@ -9,8 +9,16 @@ import (
 )
 
 // backUp copies a node's database, for a restore in the time to come.
-func (w *world) backUp() {
-	n := w.pick()
+func (w *world) backUp() { w.pick().backUp() }
+
+// backUpBoth copies both databases, with whatever is on its way between them.
+func (w *world) backUpBoth() {
+	w.nodes[0].backUp()
+	w.nodes[1].backUp()
+}
+
+func (n *node) backUp() {
+	w := n.w
 	s := n.snapshot()
 	var err error
 	s.highest, err = n.log.Highest(ctx)
@@ -22,8 +30,16 @@ func (w *world) backUp() {
 // restore puts a database of an earlier moment in the place of a node's: by the verb,
 // which tells the fence; by hand, with the fence that stood there; or on a new disk,
 // without one.
-func (w *world) restore() {
-	n := w.pick()
+func (w *world) restore() { w.pick().restore() }
+
+// restoreBoth puts both nodes back, each to some moment of its own.
+func (w *world) restoreBoth() {
+	w.nodes[0].restore()
+	w.nodes[1].restore()
+}
+
+func (n *node) restore() {
+	w := n.w
 	if len(n.backups) == 0 {
 		return
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"fmt"
 
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
@@ -13,6 +14,11 @@ func (w *world) heal() {
 	w.nodes[0].clock, w.nodes[1].clock = 0, 0
 	w.now += 60_000
 	w.tell("all is well again")
+	for _, n := range w.nodes {
+		if n.log.Renewed() != "" {
+			w.met["new life: "+n.log.Renewed()]++
+		}
+	}
 	w.upgrade()
 	w.expect()
 	for range 12 {
@@ -30,9 +36,11 @@ func (w *world) heal() {
 		w.checkUnaided()
 		w.compared = true
 		w.greet() // each hears what the other has set aside by now
-		if c, err := w.comparison(); err == nil && c.Repaired == 0 {
+		c, err := w.comparison()
+		if err == nil && c.Repaired == 0 {
 			return
 		}
+		w.met["comparison that repairs"]++
 	}
 	w.fail("the nodes do not come to rest")
 }
@@ -94,6 +102,7 @@ func (w *world) decide(n *node) int {
 		return 0
 	}
 	apply := w.chance(0.5)
+	w.met[fmt.Sprint("held deletes meant: ", apply)]++
 	w.tell("%s holds %d deletes; they are meant: %v", n, len(held), apply)
 	var decided int
 	w.must(n.db.Write(ctx, func(tx *sqlite.Tx) (err error) {

@@ -80,6 +80,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.tell("      %s %s %s", r.Method, name, w.entries(c.page.entries))
 	switch {
 	case w.fault(w.odds.lose):
+		w.met["call lost"]++
 		w.add(", lost")
 		return nil, errLost
 	case w.fault(w.odds.refuse):
@@ -88,6 +89,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 		half := c
 		half.body = c.body[:w.rand.IntN(len(c.body))]
 		half.page = page{}
+		w.met["call cut"]++
 		w.add(", cut on the way")
 		l.serve(half)
 		return nil, errLost
@@ -95,11 +97,13 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	faulted := false
 	if w.fault(w.odds.twice) {
 		faulted = true
+		w.met["call twice"]++
 		w.add(", twice")
 		l.serve(c)
 	}
 	res := l.serve(c)
 	if res == nil || w.fault(w.odds.mute) {
+		w.met["answer lost"]++
 		w.add(", the answer is lost")
 		return nil, errMute
 	}
@@ -119,6 +123,7 @@ func (l *line) answer(r *http.Request, c call, res *http.Response, faulted bool)
 		res.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	if l.w.fault(l.w.odds.cut) && len(body) > 0 {
+		l.w.met["answer cut"]++
 		l.w.add(", the answer is cut")
 		body = body[:l.w.rand.IntN(len(body))]
 		res.Body = io.NopCloser(bytes.NewReader(body))
@@ -224,6 +229,7 @@ func (l *line) serve(c call) (res *http.Response) {
 // refused is what something between the nodes answers instead of the cloud.
 func (l *line) refused(r *http.Request) *http.Response {
 	status := oneOf(l.w, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway)
+	l.w.met[fmt.Sprint("answered ", status)]++
 	l.w.add(", answered %d on the way", status)
 	rec := httptest.NewRecorder()
 	rec.Header().Set("Content-Type", "text/html")

@@ -5,18 +5,24 @@ import (
 	"tandem/internal/sync"
 )
 
-// manyRows is above what the breaker lets through without a question.
-const manyRows = 60
+// manyRows has very many rows come, and later go.
+func (w *world) manyRows() {
+	if w.mass == 0 {
+		w.addMany()
+		return
+	}
+	w.deleteMany()
+}
+
+// many is above what the breaker lets through without a question.
+const many = 60
 
 // addMany makes very many rows at once.
 func (w *world) addMany() {
-	if w.mass > 1 {
-		return
-	}
 	w.mass++
 	n := w.pick()
 	n.write(func(tx *sqlite.Tx) error {
-		for range manyRows {
+		for range many {
 			h, err := n.log.AddTx(tx, "todos", "ann")
 			if err != nil {
 				return err
@@ -31,7 +37,7 @@ func (w *world) addMany() {
 		}
 		return nil
 	})
-	w.tell("%s adds %d rows", n, manyRows)
+	w.tell("%s adds %d rows", n, many)
 }
 
 // deleteMany deletes most of what a node has, as a script that went wrong does.
@@ -68,39 +74,6 @@ func (w *world) deleteMany() {
 	w.tell("%s deletes %d rows", n, len(done))
 }
 
-// bringBack makes a version that lost the newest one.
-func (w *world) bringBack() {
-	n := w.pick()
-	list, err := n.log.Conflicts(ctx, "ann", nil, 50)
-	w.must(err)
-	if len(list) == 0 {
-		return
-	}
-	c := oneOf(w, list...)
-	var table string
-	var ref sync.Ref
-	err = n.db.Write(ctx, func(tx *sqlite.Tx) (err error) {
-		table, ref, err = n.log.BringBackTx(tx, "ann", c.UID)
-		return err
-	})
-	if err != nil && c.Stands.UpdatedBy == "" {
-		w.tell("%s cannot bring back a version of a row that is not here", n)
-		return
-	}
-	w.must(err)
-	found := all(n, scanRow, n.selectRow(table)+` WHERE origin = ? AND id = ?`, ref.Origin, ref.ID)
-	if len(found) != 1 {
-		w.fail("%s brought back %s %s, which is not there", n, table, ref)
-	}
-	h := w.byUID[found[0].UID]
-	if i, known := h.find(found[0].version()); known && i == n.ought.rows[h.uid].version {
-		w.tell("%s brings %s back to what it is", n, h.name)
-		return
-	}
-	n.wrote(h, found[0])
-	w.tell("%s brings back what %s was: %v", n, h.name, found[0].version())
-}
-
 // checkBreaker fails where a page deleted so many rows that somebody ought to have
 // been asked.
 func (n *node) checkBreaker(p page, aside map[sync.UID]setAside) {
@@ -122,52 +95,5 @@ func (n *node) checkBreaker(p page, aside map[sync.UID]setAside) {
 	}
 	if doomed > max(50, live/4) {
 		n.w.fail("%s lets a page delete %d of its %d rows and asks nobody", n, doomed, live)
-	}
-}
-
-// setOwn writes a column that is the node's own.
-func (w *world) setOwn() {
-	n := w.pick()
-	h := n.some(func(h *history, _ version) bool { return h.table == "scheduled_messages" })
-	if h == nil {
-		return
-	}
-	next := n.now() + 1
-	n.write(func(tx *sqlite.Tx) error {
-		_, err := tx.Exec(`UPDATE scheduled_messages SET next_fire_at = ? WHERE uid = ?`, next, h.uid[:])
-		return err
-	})
-	n.ought.own[h.uid] = next
-	w.tell("%s notes for itself when %s rings", n, h.name)
-}
-
-// checkOwn holds the columns that do not replicate to what the node wrote there.
-func (n *node) checkOwn() {
-	for uid, want := range n.ought.own {
-		got := value[int64](n, `SELECT coalesce(next_fire_at, 0) FROM scheduled_messages WHERE uid = ?`, uid[:])
-		if got != want {
-			n.w.fail("%s has lost what it noted for itself of %s", n, n.w.byUID[uid].name)
-		}
-	}
-}
-
-// checkKeys follows each key by which a row was known here.
-func (n *node) checkKeys() {
-	for key, uid := range n.ought.keys {
-		h := n.w.byUID[uid]
-		if _, ok := n.ought.rows[uid]; !ok || n.w.reused > 0 || !n.has(h.table) {
-			continue
-		}
-		var at sync.Ref
-		n.write(func(tx *sqlite.Tx) (err error) {
-			var moved bool
-			if at, moved, err = n.log.AliasTx(tx, key.table, key.ref); err == nil && !moved {
-				at = key.ref
-			}
-			return err
-		})
-		if r, ok := n.read(h); !ok || r.Ref != at {
-			n.w.fail("the key %s of %s leads to %s at %s, where it is %s", key.ref, h.name, at, n, r.Ref)
-		}
 	}
 }

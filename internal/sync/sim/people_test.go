@@ -2,8 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
@@ -164,16 +162,4 @@ func (w *world) wait() {
 	by := oneOf[int64](w, 1_000, 20_000, 3_700_000, 86_400_000)
 	w.now += by
 	w.tell("%d ms go by", by)
-}
-
-// names lists rows by their names in the story.
-func (w *world) names(uids []sync.UID) string {
-	var out []string
-	for _, u := range uids {
-		if h := w.byUID[u]; h != nil {
-			out = append(out, h.name)
-		}
-	}
-	slices.Sort(out)
-	return strings.Join(out, " ")
 }

@@ -3,9 +3,13 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
+	gosync "sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,8 +41,11 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 	var next, done, failed atomic.Uint64
+	var mu gosync.Mutex
+	met := map[string]int{}
 	next.Store(*from)
 	began := time.Now()
+	t.Cleanup(func() { enough(t, met, done.Load()) })
 	for i := range runtime.GOMAXPROCS(0) {
 		t.Run(fmt.Sprint("worker", i), func(t *testing.T) {
 			t.Parallel()
@@ -49,6 +56,11 @@ func TestSeeds(t *testing.T) {
 					return
 				}
 				w, wrong := run(s, disks, false)
+				mu.Lock()
+				for what := range w.met {
+					met[what]++
+				}
+				mu.Unlock()
 				if wrong != "" {
 					failed.Add(1)
 					t.Errorf("seed %d: %s\n%s", s, wrong, w.told())
@@ -58,6 +70,34 @@ func TestSeeds(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// enough fails unless the worlds together met all that they are for.
+func enough(t *testing.T, met map[string]int, worlds uint64) {
+	var list []string
+	for _, what := range slices.Sorted(maps.Keys(met)) {
+		list = append(list, fmt.Sprintf("%6d %s", met[what], what))
+	}
+	t.Logf("in how many of %d worlds what happened:\n%s", worlds, strings.Join(list, "\n"))
+	if worlds < 1000 {
+		return // what is rare may not have come up
+	}
+	want := []string{
+		"alias", "conflict", "reset", "comparison that repairs", "held deletes meant: true", "held deletes meant: false",
+		"aside as malformed", "aside as id_reuse", "aside as held_delete", "left aside as unencodable",
+		"call lost", "call cut", "call twice", "answer lost", "answer cut", "answered 413", "answered 429", "answered 503",
+	}
+	for _, point := range []string{"fetched", "stored", "offering", "offered", "served", "applied", "applying"} {
+		want = append(want, "died at sync."+point)
+	}
+	for _, s := range steps {
+		want = append(want, "step "+s.name)
+	}
+	for _, what := range want {
+		if met[what] == 0 {
+			t.Errorf("in %d worlds it never happened: %s", worlds, what)
+		}
 	}
 }
 

@@ -31,14 +31,13 @@ var steps = []struct {
 	{"delete", 4, 0.7, (*world).deleteRow},
 	{"post", 3, 0.4, (*world).post},
 	{"exchange", 3, 0.5, (*world).exchange},
-	{"copy", 0.5, 0.1, (*world).copyPeer},
-	{"many", 1, 0.1, (*world).addMany},
-	{"delete many", 1, 0.15, (*world).deleteMany},
+	{"copy", 1, 0.1, (*world).copyPeer},
+	{"many", 2, 0.12, (*world).manyRows},
 	{"bring back", 2, 0.4, (*world).bringBack},
-	{"poison", 1, 0.2, (*world).poison},
+	{"poison", 1, 0.25, (*world).poison},
 	{"retry", 1, 0.5, (*world).retryNow},
 	{"upkeep", 1, 0.2, (*world).upkeep},
-	{"ask", 2, 0.4, (*world).ask},
+	{"ask", 3, 0.5, (*world).ask},
 	{"fact", 2, 0.5, (*world).tellFact},
 	{"settings", 2, 0.4, (*world).setSettings},
 	{"fetch", 8, 1, (*world).fetch},
@@ -52,9 +51,11 @@ var steps = []struct {
 	{"again", 3, 0.5, (*world).deliverAgain},
 	{"backup", 2, 0.5, (*world).backUp},
 	{"restore", 2, 0.5, (*world).restore},
+	{"backup both", 2, 0.15, (*world).backUpBoth},
+	{"restore both", 2, 0.15, (*world).restoreBoth},
 	{"own", 1, 0.3, (*world).setOwn},
 	{"tail", 1, 1, (*world).loseTail},
-	{"wipe", 0.5, 0.15, (*world).wipe},
+	{"wipe", 1, 0.25, (*world).wipe},
 	{"tokens", 1, 0.15, (*world).loseTokens},
 }
 
@@ -94,7 +95,8 @@ func (w *world) step() {
 	at := w.rand.Float64() * w.odds.total
 	for _, s := range w.odds.steps {
 		if at -= s.weight; at < 0 {
-			w.survive(s.name, func() { s.do(w) })
+			w.met["step "+s.name]++
+			w.survive(func() { s.do(w) })
 			break
 		}
 	}
@@ -104,7 +106,7 @@ func (w *world) step() {
 }
 
 // survive runs a step at whose crash points a node may die, and starts it again.
-func (w *world) survive(name string, do func()) {
+func (w *world) survive(do func()) {
 	w.calls = 0
 	func() {
 		defer func() {
@@ -129,7 +131,7 @@ func (w *world) revive(n *node) {
 	if n.died == "" {
 		return
 	}
-	w.count.crashes++
+	w.met["died at "+n.died]++
 	w.tell("%s died at %s and starts again", n, n.died)
 	n.restart()
 }

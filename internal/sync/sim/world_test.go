@@ -35,6 +35,7 @@ type world struct {
 	mass     int                // deletes of very many rows
 	years    bool               // a clock was off by a year
 	compared bool               // the nodes have repaired what was not alike
+	met      map[string]int     // what has happened here, by name: a world in which nothing does proves nothing
 	healing  bool
 	best     map[*history]int // from when it healed
 	count    counts
@@ -44,19 +45,18 @@ type world struct {
 
 // counts are for the invariants that bound something.
 type counts struct {
-	written   int // versions and facts, by people
-	useful    int // entries sent in calls that went well, full passes apart
-	moved     int // all entries sent
-	resets    int
-	disasters int // restores, wipes, lost token tables
-	crashes   int
+	written   int    // versions and facts, by people
+	useful    int    // entries sent in calls that went well, full passes apart
+	moved     int    // all entries sent
+	resets    [2]int // of the reading of each node's log
+	disasters int    // restores, wipes, lost token tables
 }
 
 // newWorld makes both nodes on their disks, empty and paired.
 func newWorld(seed uint64, disks [2]*disk, strict bool) *world {
 	w := &world{
 		seed: seed, rand: rand.New(rand.NewPCG(seed, 20260329)), strict: strict, now: 1_800_000_000_000,
-		byUID: map[sync.UID]*history{}, ties: map[[3]any]int{}, keys: map[given]*history{}, posted: map[string]posted{},
+		byUID: map[sync.UID]*history{}, ties: map[[3]any]int{}, keys: map[given]*history{}, posted: map[string]posted{}, met: map[string]int{},
 	}
 	w.odds = w.drawOdds()
 	w.line = &line{w: w, counted: map[string]bool{}}

@@ -1,0 +1,43 @@
+package sim
+
+import (
+	"tandem/internal/sqlite"
+	"tandem/internal/sync"
+)
+
+// gave notes which row a key was given to. While either node has a row, its key is not
+// given out again, but by a node that nothing tells what it gave out in an earlier
+// life.
+func (n *node) gave(h *history, ref sync.Ref) {
+	key := given{h.table, ref}
+	before := n.w.keys[key]
+	if before != nil && before != h && n.w.somebodyHas(before) {
+		if !n.forgetful {
+			n.w.fail("%s gives out %s %s, which is the key of %s, to %s", n, h.table, ref, before.name, h.name)
+		}
+		n.w.reused++
+	}
+	n.w.keys[key] = h
+	n.ought.keys[key] = h.uid
+}
+
+// checkKeys follows each key by which a row was known here.
+func (n *node) checkKeys() {
+	for key, uid := range n.ought.keys {
+		h := n.w.byUID[uid]
+		if _, ok := n.ought.rows[uid]; !ok || n.w.reused > 0 || !n.has(h.table) {
+			continue
+		}
+		var at sync.Ref
+		n.write(func(tx *sqlite.Tx) (err error) {
+			var moved bool
+			if at, moved, err = n.log.AliasTx(tx, key.table, key.ref); err == nil && !moved {
+				at = key.ref
+			}
+			return err
+		})
+		if r, ok := n.read(h); !ok || r.Ref != at {
+			n.w.fail("the key %s of %s leads to %s at %s, where it is %s", key.ref, h.name, at, n, r.Ref)
+		}
+	}
+}
