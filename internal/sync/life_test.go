@@ -2,6 +2,7 @@ package sync_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	gosync "sync"
 	"testing"
@@ -86,6 +87,12 @@ func TestOneLifeIsBegunHoweverManyPagesAskForIt(t *testing.T) {
 		all.Go(func() { pages[i], errs[i] = cloud.log.Page(t.Context(), from, 20) })
 	}
 	all.Go(func() {
+		cloud.write(func(*sqlite.Tx) error { // the writer is busy until many have found their tokens unknown
+			for range 10_000 {
+				runtime.Gosched()
+			}
+			return nil
+		})
 		for range 20 {
 			errs[16] = cloud.db.Write(t.Context(), func(tx *sqlite.Tx) error { _, err := cloud.addTx(tx, "meanwhile"); return err })
 		}
