@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
+	"tandem/internal/loop"
 	"tandem/internal/sync/link"
 )
 
@@ -50,4 +52,17 @@ func (n *node) joinKnown(ctx context.Context) error {
 		return err
 	}
 	return n.users.Import(ctx, all.Generation, all.Body)
+}
+
+// quiet is the peer for those whose rounds fail with the link: the link says so once
+// itself.
+type quiet struct{ *link.Peer }
+
+// Call implements push.Caller.
+func (q quiet) Call(ctx context.Context, method, path string, in, out any) error {
+	err := q.Peer.Call(ctx, method, path, in, out)
+	if errors.Is(err, link.ErrPeerAway) {
+		return loop.Told(err)
+	}
+	return err
 }
