@@ -65,6 +65,9 @@ func (w *world) wipe() {
 	how := oneOf(w, "by hand, fence and all", "without its fence")
 	w.tell("%s loses its database, %s", n, how)
 	n.replace(nil, how)
+	for range w.rand.IntN(4) { // before anybody tells it what it gave out
+		n.addRow()
+	}
 }
 
 // replace puts another database in the place of a node's, and opens it.

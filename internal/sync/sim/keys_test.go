@@ -16,6 +16,7 @@ func (n *node) gave(h *history, ref sync.Ref) {
 			n.w.fail("%s gives out %s %s, which is the key of %s, to %s", n, h.table, ref, before.name, h.name)
 		}
 		n.w.reused++
+		n.w.met["key given out twice"]++
 	}
 	n.w.keys[key] = h
 	n.ought.keys[key] = h.uid

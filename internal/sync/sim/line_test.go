@@ -136,6 +136,7 @@ func (l *line) answer(r *http.Request, c call, res *http.Response, faulted bool)
 		l.w.add(" → %d", res.StatusCode)
 	}
 	down := l.read(l.w.nodes[1], body, r.URL.Query().Get("cursor"))
+	l.lookAhead(c, down)
 	if c.method == http.MethodGet && !strings.HasSuffix(r.URL.Path, "/digest") {
 		l.takes(down, strings.HasSuffix(r.URL.Path, "/rows"))
 		l.w.add(" → %s", l.w.entries(down.entries))
@@ -179,6 +180,23 @@ func (l *line) flush() {
 		local.meets(l.came)
 		l.came = page{}
 	}
+}
+
+// lookAhead does what the loops of a client do, but not its steps: while a page is
+// stored or sent the next one is made already, and nobody may ever come for it.
+func (l *line) lookAhead(c call, down page) {
+	w, cursor := l.w, cmp.Or(c.page.to, down.to)
+	if cursor == "" || !strings.Contains(c.target, "/changes") || !w.fault(w.odds.ahead) {
+		return
+	}
+	w.met["look ahead"]++
+	w.add(", looked ahead")
+	n := w.nodes[1]
+	if c.page.to != "" {
+		n = w.nodes[0]
+	}
+	_, err := n.log.Page(ctx, cursor, max(1, w.odds.page))
+	w.must(err)
 }
 
 type broken struct{}

@@ -49,8 +49,11 @@ func update(tx *sqlite.Tx, table string, h sync.Head, set string, args ...any) e
 	return err
 }
 
-func (w *world) addRow() {
-	n, table, text := w.pick(), oneOf(w, "todos", "todos", "scheduled_messages"), w.word()
+func (w *world) addRow() { w.pick().addRow() }
+
+func (n *node) addRow() {
+	w := n.w
+	table, text := oneOf(w, "todos", "todos", "scheduled_messages"), w.word()
 	if n.newer && w.chance(0.3) {
 		table = "labels"
 	}

@@ -23,7 +23,10 @@ var (
 )
 
 // budget bounds a run that does not say how many seeds it wants.
-const budget = 4 * time.Minute
+const (
+	budget = 4 * time.Minute
+	fewest = 200 // worlds that it must come to
+)
 
 // TestSeeds tells thousands of short stories of two nodes to which all goes wrong
 // that can, lets all be well again, and holds them to the invariants of replication.
@@ -37,7 +40,7 @@ func TestSeeds(t *testing.T) {
 	if count == 0 {
 		count, until = 2000, time.Now().Add(budget)
 		if testing.Short() {
-			count = 200
+			count = fewest
 		}
 	}
 	var next, done, failed atomic.Uint64
@@ -80,13 +83,16 @@ func enough(t *testing.T, met map[string]int, worlds uint64) {
 		list = append(list, fmt.Sprintf("%6d %s", met[what], what))
 	}
 	t.Logf("in how many of %d worlds what happened:\n%s", worlds, strings.Join(list, "\n"))
+	if *seeds == 0 && worlds < fewest {
+		t.Errorf("%d worlds in %v prove nothing; at least %d", worlds, budget, fewest)
+	}
 	if worlds < 1000 {
 		return // what is rare may not have come up
 	}
 	want := []string{
 		"alias", "conflict", "reset", "comparison that repairs", "held deletes meant: true", "held deletes meant: false",
 		"aside as malformed", "aside as id_reuse", "aside as held_delete", "left aside as unencodable",
-		"call lost", "call cut", "call twice", "answer lost", "answer cut", "answered 413", "answered 429", "answered 503",
+		"look ahead", "call lost", "call cut", "call twice", "answer lost", "answer cut", "answered 413", "answered 429", "answered 503",
 	}
 	for _, point := range []string{"fetched", "stored", "offering", "offered", "served", "applied", "applying"} {
 		want = append(want, "died at sync."+point)

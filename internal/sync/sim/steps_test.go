@@ -6,6 +6,7 @@ import "fmt"
 // kinds of trouble, so that each is met by itself and in company.
 type odds struct {
 	lose, mute, twice, cut, refuse, crash float64
+	ahead                                 float64
 	page                                  int     // entries of a page; 0: as many as it holds
 	moment                                float64 // how often a moment is remembered to which a node may fall back
 	steps                                 []weighted
@@ -74,7 +75,7 @@ func (w *world) drawOdds() odds {
 	if w.chance(0.25) {
 		moment = 0.2
 	}
-	o := odds{page: page, moment: moment, lose: p(), mute: p(), twice: p(), cut: p(), refuse: p(), crash: p()}
+	o := odds{page: page, moment: moment, lose: p(), mute: p(), twice: p(), cut: p(), refuse: p(), crash: p(), ahead: 3 * p()}
 	for _, s := range steps {
 		if !w.chance(s.share) {
 			continue

@@ -20,7 +20,10 @@ import (
 
 const simulator = "./internal/sync/sim"
 
-func main() {
+func main() { os.Exit(run()) }
+
+// run returns the exit code: 0 where each mutant was caught.
+func run() int {
 	only := flag.String("only", "", "the mutants whose name holds this")
 	seeds := flag.Int("seeds", 2000, "within so many seeds each must be caught")
 	flag.Parse()
@@ -30,7 +33,7 @@ func main() {
 	sound, err := build(ctx, "")
 	if err != nil {
 		fmt.Println(err)
-		os.Exit(1)
+		return 1
 	}
 	defer os.Remove(sound)
 	for _, m := range mutants {
@@ -50,9 +53,7 @@ func main() {
 			fmt.Printf("%-28s %s (%.0f s)\n", m.name, caught, time.Since(began).Seconds())
 		}
 	}
-	if survived > 0 {
-		os.Exit(1)
-	}
+	return min(survived, 1)
 }
 
 // build compiles the simulator and returns the binary.

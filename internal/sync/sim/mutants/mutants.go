@@ -62,8 +62,8 @@ var mutants = []mutant{
 	{"to without from", "an old call that arrives late moves the cursor to where it was never read", []edit{
 		{apply, `if err != nil || stored != from || next == from {`, `if err != nil || next == "" || next == from {`},
 	}},
-	{"the younger row moves", "both nodes give way, or neither, and keys lead to different rows", []edit{
-		{rekey, `case in.Origin != a.origin, t.Derived != nil,`, `case in.CreatedAt > 0 && in.UID.String() > holder.uid.String(), t.Derived != nil,`},
+	{"the younger row moves", "who sees it gives it another key, and it has one at each node", []edit{
+		{rekey, "	} else if err := a.free(t, in); err != nil {\n", "	} else if err := a.free(t, in); errors.Is(err, errKeyTaken) && in.AliasOf == nil {\n		if in.ID, err = a.nextID(t.Name); err != nil {\n			return err\n		}\n	} else if err != nil {\n"},
 	}},
 	{"seen stays at home", "each edit of what came looks like a conflict", []edit{
 		{row, "b = append(append(b, `,\"seen\":`...), r.Seen...)", "b = append(b, `,\"seen\":{}`...)"},
