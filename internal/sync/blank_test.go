@@ -15,6 +15,9 @@ const days = 24 * time.Hour
 func (n *node) blank(alone bool) (turns int) {
 	n.t.Helper()
 	for more := true; more; turns++ {
+		if turns == 100 {
+			n.t.Fatal("there is always more to do")
+		}
 		n.write(func(tx *sqlite.Tx) (err error) { more, err = n.log.BlankTx(tx, alone); return err })
 	}
 	return turns
