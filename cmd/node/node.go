@@ -121,7 +121,7 @@ func (n *node) openLog(ctx context.Context) (err error) {
 		Node: n.Node.Name, Origin: int64(n.Node.Origin),
 		Tables: replicated(messages),
 		Facts:  messages.Facts, Fence: fencePath(n.folder.dir), Version: version(), Crash: n.out.crash,
-		Known: func(_ *sqlite.Tx, owner string) (bool, error) { return n.users.Has(ctx, owner) },
+		Known: func(owner string) (bool, error) { return n.users.Has(context.Background(), owner) },
 	})
 	if err != nil {
 		return err

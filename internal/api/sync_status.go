@@ -38,6 +38,7 @@ type syncBody struct {
 	Clock      *syncClock      `json:"clock,omitempty" doc:"Absent: the other node has not said what time it is"`
 	Reset      *syncReset      `json:"reset,omitempty" doc:"The last time that one of the logs was read from its start. That only adds"`
 	Compared   *syncCompared   `json:"compared,omitempty" doc:"The last time that both nodes looked whether they hold the same"`
+	Ahead      int64           `json:"stamped_ahead,omitempty" doc:"How many versions came, since this node started, that say they were written tomorrow or later. They are taken, and an edit wins over them; a clock was wrong"`
 	Renewed    string          `json:"renewed,omitempty" doc:"Why this node's log was begun anew, at its start or since"`
 	Quarantine *syncQuarantine `json:"quarantine,omitempty" doc:"What is set aside; for admins only"`
 }
@@ -94,7 +95,7 @@ func (a *api) syncStatus(ctx context.Context, _ *struct{}) (*syncOutput, error) 
 		s := a.Link()
 		b, refused = showSync(s, a.DB.Now(), admin), s.Refused
 	}
-	b.Renewed = a.Replica.Renewed()
+	b.Renewed, b.Ahead = a.Replica.Renewed(), a.Replica.Ahead()
 	if !admin {
 		return &syncOutput{b}, nil
 	}

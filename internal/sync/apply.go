@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
@@ -86,9 +87,17 @@ func (l *Log) Decode(entries []json.RawMessage) Batch {
 
 func isFact(f Field) bool { return f.Name == "table" && string(f.Value) == `"`+FactsTable+`"` }
 
+// readFact reads a fact. It has no members but those of this version: what a newer one
+// adds goes into the body, and a fact that says more waits for the upgrade, since
+// without it it would be another fact.
 func readFact(raw json.RawMessage, all []Field) (f Fact, err error) {
 	if err := sortFields(all); err != nil {
 		return f, err
+	}
+	for _, m := range all {
+		if !slices.Contains(factMembers, m.Name) {
+			return f, fmt.Errorf("unknown member %.40q", m.Name)
+		}
 	}
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return f, errors.New("not a fact")
@@ -96,6 +105,8 @@ func readFact(raw json.RawMessage, all []Field) (f Fact, err error) {
 	f.Body = canonical(f.Body)
 	return f, f.check()
 }
+
+var factMembers = strings.Fields(`table uid kind subject owner node at body`)
 
 func (l *Log) readRow(all []Field) (r Row, err error) {
 	if err := r.read(all); err != nil {
@@ -117,7 +128,7 @@ func (l *Log) readRow(all []Field) (r Row, err error) {
 // applyTx stores rows and facts, then lets each table derive what is its own. With
 // watch, deletes that are too many at once are held.
 func (l *Log) applyTx(tx *sqlite.Tx, b Batch, peerVersion string, watch bool) error {
-	a := &applying{Log: l, tx: tx, peerVersion: peerVersion, changed: map[string][]UID{}}
+	a := &applying{Log: l, tx: tx, peerVersion: peerVersion, changed: map[string][]UID{}, owners: map[string]bool{}}
 	for _, q := range b.bad {
 		if err := l.setAsideTx(tx, q, peerVersion); err != nil {
 			return err
@@ -150,6 +161,7 @@ type applying struct {
 	tx          *sqlite.Tx
 	peerVersion string
 	changed     map[string][]UID // table to the rows that changed here
+	owners      map[string]bool  // those asked about: whether the directory has them
 	rekeyed     bool             // a key has led elsewhere since: what waited for that may be taken now
 }
 

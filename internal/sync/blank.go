@@ -17,14 +17,21 @@ const (
 // both nodes agree on it all day.
 func factsFrom(now int64) int64 { return max(now/day-factDays, 0) * day }
 
-// markTx notes how far the peer has read today.
-func (l *Log) markTx(tx *sqlite.Tx, read int64) error {
-	if read == 0 {
-		return nil
+// markTx notes how far the peer has surely read today.
+func (l *Log) markTx(tx *sqlite.Tx) error {
+	type pair struct{ n, seq int64 }
+	read, _, err := sqlite.One(tx, func(r sqlite.Row) (p pair, err error) { return p, r.Scan(&p.n, &p.seq) },
+		`SELECT count(*), coalesce(min(seq), 0) FROM sync_tokens WHERE n IN (`+lastPresented+`)`)
+	if err != nil || read.n < 2 {
+		return err
 	}
+	return noteTx(tx, read.seq)
+}
+
+func noteTx(tx *sqlite.Tx, seq int64) error {
 	_, err := tx.Exec(`
-		INSERT INTO sync_marks (day, seq) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET seq = excluded.seq WHERE excluded.seq > seq`,
-		tx.Millis()/day, read)
+		INSERT INTO sync_marks (day, seq) VALUES (?, ?)
+		ON CONFLICT (day) DO UPDATE SET seq = excluded.seq WHERE excluded.seq > seq`, tx.Millis()/day, seq)
 	return err
 }
 
@@ -34,7 +41,7 @@ func (l *Log) markTx(tx *sqlite.Tx, read int64) error {
 // changes. Alone says that there is no peer.
 func (l *Log) BlankTx(tx *sqlite.Tx, alone bool) (more bool, err error) {
 	if alone {
-		if err := l.markTx(tx, l.last.seq); err != nil {
+		if err := noteTx(tx, l.last.seq); err != nil {
 			return false, err
 		}
 	}

@@ -54,8 +54,10 @@ func TestDeletedRowLosesItsTextAMonthAfterThePeerHasIt(t *testing.T) {
 	settle(t, local, cloud)
 	*now = now.Add(days)
 	settle(t, local, cloud) // it comes back with the cursor on the day after
-	local.add("a page must follow: the cursor that is presented says how far the reader is")
-	settle(t, local, cloud)
+	for range 2 {           // of two cursors that were presented the older is where the reader surely is
+		local.add("a page must follow: the cursor that is presented says how far the reader is")
+		settle(t, local, cloud)
+	}
 	heard := *now
 	for _, day := range []int{0, 15, 29} {
 		*now = heard.Add(time.Duration(day) * days)
@@ -79,7 +81,7 @@ func TestDeletedRowLosesItsTextAMonthAfterThePeerHasIt(t *testing.T) {
 	equal(t, "the peer's sum", theirs.Tables["todos"], after.Tables["todos"])
 	equal(t, "what moves", settle(t, local, cloud), 0)
 	local.restart()
-	equal(t, "the next number", local.add("next").String(), "0-4") // S:31
+	equal(t, "the next number", local.add("next").String(), "0-5") // S:31
 }
 
 // S:31, S:35. After the text is gone the row is still deleted, for a node that was
@@ -92,7 +94,7 @@ func TestBlankedRowStaysDeletedForANodeThatWasAway(t *testing.T) {
 	settle(t, local, cloud)
 	cloud.remove(r)
 	*now = now.Add(120 * days)
-	cloud.exec(`UPDATE sync_marks SET day = 0, seq = 1000`) // as if local had read the delete, and was put back since
+	cloud.exec(`INSERT INTO sync_marks (day, seq) VALUES (0, 1000)`) // as if local had read the delete, and was put back since
 	cloud.blank(false)
 	equal(t, "text at the cloud", cloud.text(r), "")
 	local.edit(away, "content", "edited after four months")

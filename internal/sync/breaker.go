@@ -14,7 +14,8 @@ import (
 const (
 	fewDeletes   = 50 // that many are never held
 	deletedShare = 4  // nor are deletes of less than one in four of the live rows
-	deletesHour  = time.Hour
+
+	minute = int64(time.Minute / time.Millisecond)
 )
 
 var errManyDeletes = errors.New("one of many deletes at once; an administrator decides whether they are meant")
@@ -107,11 +108,17 @@ func (p *page) drop(uids map[UID]bool) {
 	p.rows = kept
 }
 
-func (a *applying) ownerKnown(owner string) (bool, error) {
+// ownerKnown asks once a page for each owner.
+func (a *applying) ownerKnown(owner string) (known bool, err error) {
 	if a.known == nil {
 		return true, nil
 	}
-	return a.known(a.tx, owner)
+	known, asked := a.owners[owner]
+	if !asked {
+		known, err = a.known(owner)
+		a.owners[owner] = known
+	}
+	return known, err
 }
 
 // tooMany counts n deletes, unless with those of this hour they would be too many.
@@ -119,23 +126,23 @@ func (a *applying) tooMany(n int) (bool, error) {
 	if n == 0 {
 		return false, nil
 	}
-	type hour struct{ deletes, from int64 }
-	h, _, err := sqlite.One(a.tx, func(r sqlite.Row) (h hour, err error) { return h, r.Scan(&h.deletes, &h.from) },
-		`SELECT deletes, deletes_from FROM sync_state`)
+	now := a.tx.Millis() / minute
+	if _, err := a.tx.Exec(`DELETE FROM sync_deletes WHERE minute <= ? OR minute > ?`, now-60, now); err != nil {
+		return false, err
+	}
+	before, _, err := sqlite.One(a.tx, sqlite.Value[int64], `SELECT coalesce(sum(rows), 0) FROM sync_deletes`)
 	if err != nil {
 		return false, err
 	}
-	now := a.tx.Millis()
-	if now-h.from >= deletesHour.Milliseconds() || now < h.from {
-		h = hour{from: now}
-	}
-	if total := h.deletes + int64(n); total > fewDeletes {
+	if total := before + int64(n); total > fewDeletes {
 		live, err := a.liveTx(a.tx)
-		if err != nil || total > (live+h.deletes)/deletedShare {
+		if err != nil || total > (live+before)/deletedShare {
 			return true, err
 		}
 	}
-	_, err = a.tx.Exec(`UPDATE sync_state SET deletes = ?, deletes_from = ?`, h.deletes+int64(n), h.from)
+	_, err = a.tx.Exec(`
+		INSERT INTO sync_deletes (minute, rows) VALUES (?, ?)
+		ON CONFLICT (minute) DO UPDATE SET rows = rows + excluded.rows`, now, n)
 	return false, err
 }
 

@@ -106,10 +106,13 @@ func TestDeletesOfAnHourCountTogether(t *testing.T) {
 	take(51, 1, 1) // the 51st of an hour, of 150 that lived when it began
 	take(52, 5, 5)
 	*now = now.Add(time.Second)
-	take(57, 50, 0) // of another hour
-	take(107, 1, 1)
+	take(57, 30, 0) // with the 20 of half an hour ago
+	take(87, 1, 1)
+	*now = now.Add(30 * time.Minute)
+	take(88, 20, 0) // those are an hour old by now
+	take(108, 1, 1)
 	*now = now.Add(-2 * time.Hour) // a clock that was set back begins an hour, too
-	take(108, 20, 0)
+	take(109, 20, 0)
 }
 
 // Deletes in small pages are no way around.
@@ -234,7 +237,7 @@ func TestDeletesOfAnAccountThatIsGoneAreNotHeld(t *testing.T) {
 	for _, n := range []*node{local, cloud} {
 		n.exec(`UPDATE todos SET owner = 'bob' WHERE id > 60`)
 	}
-	local.known = func(_ *sqlite.Tx, owner string) (bool, error) { return owner != "bob", nil }
+	local.known = func(owner string) (bool, error) { return owner != "bob", nil }
 	local.restart()
 	cloud.removeMany(61, 60)
 	local.pull(cloud)

@@ -85,7 +85,7 @@ type node struct {
 	starts  byte
 	fence   string // path; empty: none is kept
 	version string
-	known   func(*sqlite.Tx, string) (bool, error)
+	known   func(string) (bool, error)
 	crash   func(string)
 }
 

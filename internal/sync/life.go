@@ -40,6 +40,7 @@ func (l *Log) beginTx(tx *sqlite.Tx) error {
 		return l.signTx(tx)
 	}
 	if known && l.guard.absent {
+		l.blind = true
 		l.skipIDs()
 	}
 	l.reset = why

@@ -47,7 +47,10 @@ func (t *Table) highestTx(tx *sqlite.Tx, origin int64) (int64, error) {
 // seqTx gives out the next place in the order of the whole file.
 func (l *Log) seqTx(tx *sqlite.Tx) int64 {
 	l.last.seq++
-	tx.AfterCommit(l.Announce)
+	if l.announced != tx {
+		l.announced = tx
+		tx.AfterCommit(l.Announce)
+	}
 	return l.last.seq
 }
 
@@ -109,6 +112,9 @@ func (l *Log) Raise(ctx context.Context, peer map[string][2]int64) error {
 			if theirs <= id || theirs > maxID-forgotten {
 				continue
 			}
+			if l.blind {
+				theirs += forgotten // the peer may not have read the last ones either
+			}
 			if err := l.floor(table, theirs); err != nil {
 				return err
 			}
@@ -117,6 +123,11 @@ func (l *Log) Raise(ctx context.Context, peer map[string][2]int64) error {
 		return nil
 	})
 }
+
+// Ahead is how many versions came, since the start, with a stamp of more than a day
+// ahead of this node's clock. They are taken like all others, and an edit of theirs
+// wins over them; a clock was wrong somewhere.
+func (l *Log) Ahead() int64 { return l.ahead.Load() }
 
 // Schemas are the fields of each table that this version knows.
 func (l *Log) Schemas() map[string][]string {

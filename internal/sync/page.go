@@ -19,8 +19,8 @@ const (
 	PageRows = 5000
 	// PageBytes is where a page ends however few entries it has; it holds one at least.
 	PageBytes = 1 << 20
-	// keptTokens is how many of the newest page tokens stay good, besides the one
-	// that was last presented.
+	// keptTokens is how many of the newest page tokens stay good, besides the
+	// two that were last presented.
 	keptTokens = 64
 )
 
@@ -145,20 +145,28 @@ func (l *Log) issueTx(tx *sqlite.Tx, token string, end int64, cursor string, fro
 		return err
 	}
 	if from > 0 {
+		// In the order of presenting, also within a millisecond and under any clock.
 		presented := cursor[strings.LastIndexByte(cursor, '.')+1:]
-		if _, err := tx.Exec(`UPDATE sync_tokens SET presented_at = ? WHERE token = ?`, tx.Millis(), presented); err != nil {
+		if _, err := tx.Exec(`
+			UPDATE sync_tokens
+			SET presented_at = max(?, 1 + (SELECT coalesce(max(presented_at), 0) FROM sync_tokens))
+			WHERE token = ?`, tx.Millis(), presented); err != nil {
 			return err
 		}
 	}
-	if err := l.markTx(tx, from); err != nil {
+	if err := l.markTx(tx); err != nil {
 		return err
 	}
 	_, err := tx.Exec(`
 		DELETE FROM sync_tokens
 		WHERE n <= (SELECT max(n) FROM sync_tokens) - ?
-		  AND n <> (SELECT coalesce(max(n), 0) FROM sync_tokens WHERE presented_at IS NOT NULL)`, keptTokens)
+		  AND n NOT IN (`+lastPresented+`)`, keptTokens)
 	return err
 }
+
+// lastPresented are the two tokens that a reader last came with. It may ask for a page
+// ahead of the one that it is storing: the older of the two is what it surely has.
+const lastPresented = `SELECT n FROM sync_tokens WHERE presented_at IS NOT NULL ORDER BY presented_at DESC LIMIT 2`
 
 // entriesTx returns the next entries of all tables in the order of seq, at most
 // limit that can be sent, and whether there are more.

@@ -203,15 +203,22 @@ func (l *Log) QuarantineOwn(ctx context.Context, entry json.RawMessage, reason s
 // Retry tries again what was set aside more than an hour ago, or under other versions
 // of the two nodes, and returns how many entries were taken.
 func (l *Log) Retry(ctx context.Context, peerVersion string) (taken int, err error) {
-	err = l.db.Write(ctx, func(tx *sqlite.Tx) error {
-		due, err := sqlite.All(tx, scanQuarantined, `
+	due := func(tx *sqlite.Tx) ([]Quarantined, error) {
+		return sqlite.All(tx, scanQuarantined, `
 			SELECT `+quarantineColumns+` FROM sync_quarantine
 			WHERE kind <> 'held_delete' AND (retry_at <= ? OR versions <> ?)
-			ORDER BY at, tbl, uid LIMIT 500`, tx.Millis(), l.versions(peerVersion))
+			ORDER BY at, tbl, uid
+			LIMIT 500`, tx.Millis(), l.versions(peerVersion))
+	}
+	if some, err := sqlite.Read(ctx, l.db, due); err != nil || len(some) == 0 {
+		return 0, err // nearly always: the writer has not been asked
+	}
+	err = l.db.Write(ctx, func(tx *sqlite.Tx) error {
+		all, err := due(tx)
 		if err != nil {
 			return err
 		}
-		taken, err = l.retryTx(tx, due, peerVersion)
+		taken, err = l.retryTx(tx, all, peerVersion)
 		return err
 	})
 	return taken, err
@@ -255,6 +262,9 @@ func (l *Log) retryTx(tx *sqlite.Tx, due []Quarantined, peerVersion string) (tak
 		return 0, err
 	}
 	after, err := countAside(tx)
+	if err == nil {
+		l.aside = after
+	}
 	return before - after, err
 }
 

@@ -191,6 +191,9 @@ func (a *applying) upsert(t *Table, rows []*Row) error {
 // took notes that a version is here now.
 func (a *applying) took(t *Table, r *Row) error {
 	a.changed[t.Name] = append(a.changed[t.Name], r.UID)
+	if r.UpdatedAt > a.tx.Millis()+day {
+		a.ahead.Add(1)
+	}
 	if r.Origin == a.origin && t.Derived == nil { // made here, lost by a restore, and come back
 		a.last.ids[t.Name] = max(a.last.ids[t.Name], r.ID)
 	}
@@ -241,6 +244,9 @@ func (a *applying) storeAlone(t *Table, in Row) error {
 		return err
 	}
 	err = a.tx.Try(func() error { return a.place(t, in) })
+	if err != nil {
+		a.announced = nil // what was to follow the commit went with it
+	}
 	kind := Refused
 	switch {
 	case err == nil:

@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	gosync "sync"
+	"sync/atomic"
 
 	"tandem/internal/sqlite"
 )
@@ -24,10 +25,10 @@ type Options struct {
 	Tables []*Table
 	Facts  func(*sqlite.Tx, []Fact) error // called within the transaction that applies facts from the peer
 
-	Fence   string                                          // path of the fence beside the file; empty: none is kept
-	Version string                                          // of this build: another one may take what this one set aside
-	Known   func(tx *sqlite.Tx, owner string) (bool, error) // whether an owner is in the directory; nil: everybody is
-	Crash   func(point string)                              // called at sync.applying, within the transaction; nil: nothing
+	Fence   string                           // path of the fence beside the file; empty: none is kept
+	Version string                           // of this build: another one may take what this one set aside
+	Known   func(owner string) (bool, error) // whether an owner is in the directory; nil: everybody is
+	Crash   func(point string)               // called at sync.applying, within the transaction; nil: nothing
 }
 
 // Log is the order of all changes of one file, this node's and its peer's.
@@ -39,15 +40,20 @@ type Log struct {
 	tables  map[string]*Table
 	order   []*Table
 	applied func(*sqlite.Tx, []Fact) error
-	known   func(*sqlite.Tx, string) (bool, error)
+	known   func(string) (bool, error)
 	crash   func(string)
 
 	// The writer's own: used within a Write, and while the log is opened.
 	last   numbers
 	writer string // node/incarnation: who signs in seen
 	aside  int    // entries in quarantine, or more: whether to look at all
+	blind  bool   // the file was put back and nothing tells how many ids it had given out
+
+	announced *sqlite.Tx // whose commit announces already
 
 	pages gosync.RWMutex // read-held while a page is issued, held while a life begins
+
+	ahead atomic.Int64 // versions that came with a stamp of tomorrow or later, since the start
 
 	mu          gosync.Mutex
 	guard       guard

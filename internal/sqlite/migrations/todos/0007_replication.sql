@@ -2,8 +2,6 @@
 ALTER TABLE sync_state ADD COLUMN node TEXT;           -- null: not said yet
 ALTER TABLE sync_state ADD COLUMN origin INTEGER;
 ALTER TABLE sync_state ADD COLUMN blanked INTEGER NOT NULL DEFAULT 0;      -- tombstones up to this seq have lost their text
-ALTER TABLE sync_state ADD COLUMN deletes INTEGER NOT NULL DEFAULT 0;      -- how many rows the peer has deleted here
-ALTER TABLE sync_state ADD COLUMN deletes_from INTEGER NOT NULL DEFAULT 0; -- since then; begins anew after an hour
 
 -- A row that had two keys keeps the smaller one. The other stays as a tombstone that
 -- says where it leads: to the row of this uid.
@@ -43,6 +41,12 @@ CREATE TABLE sync_quarantine (
   versions   TEXT NOT NULL,                  -- of both nodes at the last try: another pair is another chance
   PRIMARY KEY (tbl, uid)
 ) STRICT, WITHOUT ROWID;
+
+-- How many rows the peer has deleted here, of the last hour: too many are held.
+CREATE TABLE sync_deletes (
+  minute INTEGER PRIMARY KEY,                -- Unix minutes
+  rows   INTEGER NOT NULL
+) STRICT;
 
 -- How much of this log the peer had, day by day: what it has had for a month may
 -- lose the text of what was deleted.
