@@ -8,7 +8,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
+
+	"tandem/internal/sqlite"
 )
 
 // fence is what a node knows of its file when the file has forgotten it. It stands
@@ -87,7 +90,11 @@ func writeDurably(path string, b []byte) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	err = errors.Join(err, f.Close())
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return sqlite.ErrFull.Because(err) // as if the row had not fitted that the fence goes before
+	}
+	return err
 }
 
 // guard keeps the fence of a log. A log without a path has none.
