@@ -182,13 +182,18 @@ func (l *Log) DecideHeldTx(tx *sqlite.Tx, meant bool) (int, error) {
 
 // keepTx writes a new version above each delete, which says what is here.
 func (l *Log) keepTx(tx *sqlite.Tx, b Batch) error {
+	gone := Batch{rows: map[string][]Row{}} // where there is nothing to keep
 	for _, t := range l.order {
 		for _, deleted := range b.rows[t.Name] {
 			row, found, err := sqlite.One(tx, t.scanLenient, t.byUID, deleted.UID[:])
 			if err != nil {
 				return err
 			}
-			if !found || row.DeletedAt != nil || !newer(deleted, row) {
+			if !found || row.DeletedAt != nil {
+				gone.rows[t.Name] = append(gone.rows[t.Name], deleted)
+				continue
+			}
+			if !newer(deleted, row) {
 				continue
 			}
 			row.UpdatedAt = max(row.UpdatedAt, deleted.UpdatedAt)
@@ -198,5 +203,5 @@ func (l *Log) keepTx(tx *sqlite.Tx, b Batch) error {
 			}
 		}
 	}
-	return nil
+	return l.applyTx(tx, gone, "", false)
 }

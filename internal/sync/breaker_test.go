@@ -207,6 +207,22 @@ func TestAnswerComesTooLateForRowsThatHaveChanged(t *testing.T) {
 	}
 }
 
+// Found by the simulator: of a row that was deleted on both nodes, the newer delete
+// stands, whatever is answered; nothing is left for a comparison to mend.
+func TestHeldDeleteOfARowThatWasDeletedHereTooIsTaken(t *testing.T) {
+	for _, meant := range []bool{true, false} {
+		local, cloud, now := herd(t, 60)
+		cloud.skew = time.Hour
+		cloud.removeMany(1, 60)
+		settle(t, local, cloud)
+		*now = now.Add(time.Minute)
+		local.remove(sync.Ref{Origin: 0, ID: 1})
+		local.decide(meant)
+		quiet(t, local, cloud)
+		same(t, local, cloud)
+	}
+}
+
 // A newer version says more than the delete that is held: an edit at the other node
 // which brought the row back, or one here that went there.
 func TestNewerVersionClearsAHeldDelete(t *testing.T) {

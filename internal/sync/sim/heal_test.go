@@ -127,7 +127,11 @@ func (n *node) keeps(h *history) {
 	held := n.ought.aside[h.uid]
 	delete(n.ought.aside, h.uid)
 	mine := n.ought.rows[h.uid]
-	if h.versions[mine.version].deletedAt != 0 || !h.versions[held.version].over(h.versions[mine.version]) {
+	switch {
+	case h.versions[mine.version].deletedAt != 0:
+		n.ought.meet(h, held, n.tie(h))
+		return
+	case !h.versions[held.version].over(h.versions[mine.version]):
 		return
 	}
 	n.ought.rows[h.uid] = holding{mine.version, mine.contains | held.contains}
