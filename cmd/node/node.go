@@ -234,6 +234,9 @@ func (n *node) ready(ctx context.Context) error {
 // upkeep forgets what has had its time, a little in each transaction.
 func (n *node) upkeep(ctx context.Context) error {
 	failed := []error{n.users.PurgeExpired(ctx)}
+	if _, err := n.log.Retry(ctx, ""); err != nil {
+		failed = append(failed, err)
+	}
 	blank := func(tx *sqlite.Tx) (bool, error) { return n.log.BlankTx(tx, !n.Peer.On()) }
 	for _, purge := range []func(*sqlite.Tx) (bool, error){sqlite.PurgeKeysTx, push.PurgeTx, letters.PurgeTx, n.log.PurgeFactsTx, blank} {
 		for more := true; more && ctx.Err() == nil; {

@@ -111,7 +111,13 @@ func (l *Log) setAsideTx(tx *sqlite.Tx, q *Quarantined, peerVersion string) erro
 	return err
 }
 
-func (l *Log) versions(peer string) string { return l.version + " " + peer }
+// versions are those of both nodes; empty is what the peer last said of itself.
+func (l *Log) versions(peer string) string {
+	if heard, ok := l.heard.Load().(string); ok && peer == "" {
+		peer = heard
+	}
+	return l.version + " " + peer
+}
 
 // clearTx forgets what was set aside of a row whose version is here by now.
 func (l *Log) clearTx(tx *sqlite.Tx, table string, uid UID, at int64) error {
@@ -201,8 +207,12 @@ func (l *Log) QuarantineOwn(ctx context.Context, entry json.RawMessage, reason s
 }
 
 // Retry tries again what was set aside more than an hour ago, or under other versions
-// of the two nodes, and returns how many entries were taken.
+// of the two nodes, and returns how many entries were taken. Without a peer's version
+// it is the one that was named last.
 func (l *Log) Retry(ctx context.Context, peerVersion string) (taken int, err error) {
+	if peerVersion != "" {
+		l.heard.Store(peerVersion)
+	}
 	due := func(tx *sqlite.Tx) ([]Quarantined, error) {
 		return sqlite.All(tx, scanQuarantined, `
 			SELECT `+quarantineColumns+` FROM sync_quarantine

@@ -53,6 +53,7 @@ type Log struct {
 
 	pages gosync.RWMutex // read-held while a page is issued, held while a life begins
 
+	heard atomic.Value // string: the peer's version, once Retry was told
 	ahead atomic.Int64 // versions that came with a stamp of tomorrow or later, since the start
 
 	mu          gosync.Mutex
