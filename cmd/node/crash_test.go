@@ -271,7 +271,7 @@ func TestEachCrashPointHasATest(t *testing.T) {
 		if !strings.Contains(string(listed), "| `"+m[1]+"` |") {
 			t.Errorf("CONTRIBUTING.md does not list %s", m[1])
 		}
-		if !regexp.MustCompile(`"([\w=]+[ =])?`+regexp.QuoteMeta(m[1])+`[" ]`).MatchString(tests.String()) {
+		if !regexp.MustCompile(`"([\w=]+[ =])?` + regexp.QuoteMeta(m[1]) + `[" ]`).MatchString(tests.String()) {
 			t.Errorf("no test dies at %s", m[1])
 		}
 	}
