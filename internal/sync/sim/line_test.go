@@ -18,9 +18,10 @@ import (
 // line is what lies between local's client and the cloud's server. Each call is
 // served within RoundTrip, in the driver's own goroutine.
 type line struct {
-	w    *world
-	sent []call // calls that changed something, for one that arrives late
-	came page   // what local was answered, and has not applied yet
+	w       *world
+	sent    []call // calls that changed something, for one that arrives late
+	crossed bool   // a call is overtaken by one the other way
+	came    page   // what local was answered, and has not applied yet
 
 	passes  [2]bool         // a full pass of this node's log is under way
 	counted map[string]bool // resets, by the cursor that followed
@@ -78,6 +79,9 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 		l.sent = append(l.sent, c)
 	}
 	w.tell("      %s %s %s", r.Method, name, w.entries(c.page.entries))
+	if len(c.page.entries) > 0 {
+		l.cross(func() { _, _ = w.fetchPage() })
+	}
 	switch {
 	case w.fault(w.odds.lose):
 		w.met["call lost"]++
@@ -137,6 +141,9 @@ func (l *line) answer(r *http.Request, c call, res *http.Response, faulted bool)
 	}
 	down := l.read(l.w.nodes[1], body, r.URL.Query().Get("cursor"))
 	l.lookAhead(c, down)
+	if len(down.entries) > 0 {
+		l.cross(func() { _, _ = l.w.offerPage() })
+	}
 	if c.method == http.MethodGet && !strings.HasSuffix(r.URL.Path, "/digest") {
 		l.takes(down, strings.HasSuffix(r.URL.Path, "/rows"))
 		l.w.add(" → %s", l.w.entries(down.entries))
@@ -180,6 +187,19 @@ func (l *line) flush() {
 		local.meets(l.came)
 		l.came = page{}
 	}
+}
+
+// cross has a call the other way overtake one that is under way, as it does between
+// loops that run at once.
+func (l *line) cross(call func()) {
+	if l.crossed || !l.w.fault(l.w.odds.cross) {
+		return
+	}
+	l.crossed = true
+	defer func() { l.crossed = false }()
+	l.w.met["calls cross"]++
+	l.w.add(", and meanwhile")
+	call()
 }
 
 // lookAhead does what the loops of a client do, but not its steps: while a page is

@@ -92,7 +92,7 @@ func enough(t *testing.T, met map[string]int, worlds uint64) {
 	want := []string{
 		"alias", "conflict", "reset", "comparison that repairs", "held deletes meant: true", "held deletes meant: false",
 		"aside as malformed", "aside as id_reuse", "aside as held_delete", "left aside as unencodable",
-		"look ahead", "call lost", "call cut", "call twice", "answer lost", "answer cut", "answered 413", "answered 429", "answered 503",
+		"look ahead", "calls cross", "call lost", "call cut", "call twice", "answer lost", "answer cut", "answered 413", "answered 429", "answered 503",
 	}
 	for _, point := range []string{"fetched", "stored", "offering", "offered", "served", "applied", "applying"} {
 		want = append(want, "died at sync."+point)

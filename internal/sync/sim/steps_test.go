@@ -6,7 +6,7 @@ import "fmt"
 // kinds of trouble, so that each is met by itself and in company.
 type odds struct {
 	lose, mute, twice, cut, refuse, crash float64
-	ahead                                 float64
+	ahead, cross                          float64
 	page                                  int     // entries of a page; 0: as many as it holds
 	moment                                float64 // how often a moment is remembered to which a node may fall back
 	steps                                 []weighted
@@ -33,7 +33,7 @@ var steps = []struct {
 	{"post", 3, 0.4, (*world).post},
 	{"exchange", 3, 0.5, (*world).exchange},
 	{"copy", 1, 0.1, (*world).copyPeer},
-	{"many", 2, 0.12, (*world).manyRows},
+	{"many", 4, 0.12, (*world).manyRows},
 	{"bring back", 2, 0.4, (*world).bringBack},
 	{"poison", 1, 0.25, (*world).poison},
 	{"retry", 1, 0.5, (*world).retryNow},
@@ -75,10 +75,13 @@ func (w *world) drawOdds() odds {
 	if w.chance(0.25) {
 		moment = 0.2
 	}
-	o := odds{page: page, moment: moment, lose: p(), mute: p(), twice: p(), cut: p(), refuse: p(), crash: p(), ahead: 3 * p()}
+	o := odds{page: page, moment: moment, lose: p(), mute: p(), twice: p(), cut: p(), refuse: p(), crash: p(), ahead: 3 * p(), cross: 2 * p()}
 	for _, s := range steps {
 		if !w.chance(s.share) {
 			continue
+		}
+		if s.name == "many" && w.chance(0.7) {
+			o.page = 0 // all of them in one page
 		}
 		weight := s.weight * (0.3 + 1.4*w.rand.Float64())
 		o.steps, o.total = append(o.steps, weighted{s.name, weight, s.do}), o.total+weight
