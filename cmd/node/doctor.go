@@ -14,6 +14,7 @@ import (
 	"tandem/internal/config"
 	"tandem/internal/push"
 	"tandem/internal/sqlite"
+	"tandem/internal/sync/link"
 )
 
 // finding is one thing that the doctor looked at.
@@ -215,7 +216,9 @@ func (n *node) examinePeer() finding {
 	}
 	s := n.client.Status()
 	switch {
-	case s.Code != "":
+	case s.Code == link.CodeAside, s.Code == link.CodeHeld:
+		return finding{"peer", warn, s.Detail, "An admin finds them at /v1/sync/quarantine."}
+	case s.Code != "" && s.Code != link.CodeSkew: // the clocks are judged below
 		f := finding{"peer", fail, fmt.Sprintf("%s: %s (%s)", s.State, s.Detail, s.Code), ""}
 		if s.State == "offline" {
 			f.Mend = "Does it run, and does peer.url lead there?"

@@ -23,6 +23,13 @@ const (
 	Attention  = "attention"   // somebody has to look
 )
 
+// The codes of a Status that asks for attention although everything crosses.
+const (
+	CodeHeld  = "deletes_held"
+	CodeAside = "quarantine"
+	CodeSkew  = "clock_skew"
+)
+
 // Clocks that are further apart than skewNoted are worth a word. Beyond skewBad a
 // late edit looks like an early one.
 const (
@@ -261,11 +268,11 @@ func (s *Status) warn() {
 	}
 	switch {
 	case held > 0:
-		s.State, s.Code, s.Detail = Attention, "deletes_held", fmt.Sprintf("%d deletes that came from %s at once are held back until an admin says whether they were meant.", held, s.Peer)
+		s.State, s.Code, s.Detail = Attention, CodeHeld, fmt.Sprintf("%d deletes that came from %s at once are held back until an admin says whether they were meant.", held, s.Peer)
 	case aside > 0:
-		s.State, s.Code, s.Detail = Attention, "quarantine", fmt.Sprintf("%d entries could not be taken, here or by %s. All others cross.", aside, s.Peer)
+		s.State, s.Code, s.Detail = Attention, CodeAside, fmt.Sprintf("%d entries could not be taken, here or by %s. All others cross.", aside, s.Peer)
 	case s.Skew.Abs() >= skewBad:
-		s.State, s.Code, s.Detail = Attention, "clock_skew", s.Clocks
+		s.State, s.Code, s.Detail = Attention, CodeSkew, s.Clocks
 	}
 }
 
