@@ -291,8 +291,10 @@ func (w *pair) stalls(l *faultLine, lasts, limit time.Duration, ends func()) {
 		}
 		return w.home.has(w.t.Context(), "from the cloud")
 	})
-	if crossed := time.Since(at); crossed < lasts {
-		w.t.Errorf("it crossed after %v, through the stall", crossed)
+	crossed := time.Since(at)
+	w.t.Logf("it crossed %v after the stall had begun, which lasted %v", crossed, lasts)
+	if crossed < lasts {
+		w.t.Error("it crossed through the stall")
 	}
 	inTime(w.t, limit, w.alike)
 }
