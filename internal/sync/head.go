@@ -120,6 +120,31 @@ func readSeen(v []byte) (Seen, error) {
 	return seenOf(entries), nil
 }
 
+// single reports whether s is one entry, as this node writes it: nearly all are, and
+// need no more looking at.
+func (s Seen) single() bool {
+	if len(s) < len(`{"":0}`) || s[:2] != `{"` || s[len(s)-1] != '}' {
+		return false
+	}
+	colon := strings.LastIndexByte(string(s), ':')
+	if colon < 3 || s[colon-1] != '"' || s[colon+1] == '0' {
+		return false
+	}
+	for _, c := range []byte(s[2 : colon-1]) {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	_, err := integer([]byte(s[colon+1 : len(s)-1]))
+	return err == nil
+}
+
+// sound reports whether s can be read.
+func (s Seen) sound() bool {
+	_, err := readSeen([]byte(s))
+	return err == nil
+}
+
 func seenOf(entries map[string]int64) Seen {
 	if len(entries) == 0 {
 		return nothingSeen

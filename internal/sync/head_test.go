@@ -96,3 +96,22 @@ func TestEachWayOfComingEndsTheSame(t *testing.T) {
 	same(t, local, cloud)
 	same(t, local, straight)
 }
+
+// A row whose seen was edited by hand is sent as one that contains nothing anybody
+// knows of, and is still JSON.
+func TestSeenThatCannotBeReadIsSentAsNothing(t *testing.T) {
+	for stands, sent := range map[string]string{
+		`{"local/a":5}`: `{"local/a":5}`, `{"a":1,"b":2}`: `{"a":1,"b":2}`, `{}`: `{}`, `{"a\u0041":5}`: `{"a\u0041":5}`,
+		`{"a":05}`: `{}`, `{"a":"5"}`: `{}`, `{"a"b":5}`: `{}`, "{\"a\x01\":5}": `{}`, "{\"\xff\":5}": `{}`, `{"a":5`: `{}`, `x`: `{}`, ``: `{}`, `{"a":1.5}`: `{}`,
+	} {
+		local, _ := pair(t)
+		r := local.add("milk")
+		local.exec(`UPDATE todos SET seen = ? WHERE id = ?`, stands, r.ID)
+		p, err := local.log.Page(t.Context(), "", 10)
+		must(t, err)
+		var row struct{ Seen json.RawMessage }
+		if len(p.Entries) != 1 || json.Unmarshal(p.Entries[0], &row) != nil || string(row.Seen) != sent {
+			t.Errorf("%q is sent as %s", stands, p.Entries)
+		}
+	}
+}

@@ -18,8 +18,13 @@ type page struct {
 	plain bool         // no uid and no key comes twice
 }
 
-// chunk is how many rows a statement asks for or stores at once.
-const chunk = 50
+// chunks are how many rows a statement asks for or stores at once: few numbers, so
+// that few statements are prepared. A statement that stores journals the pages it
+// begins with, which many small ones of a page would do again and again.
+var chunks = []int{250, 50, 1}
+
+// chunk is the largest.
+const chunk = 250
 
 // look finds what is here of the rows that came.
 func (a *applying) look(t *Table, rows []Row) (page, error) {
@@ -40,16 +45,26 @@ func (a *applying) look(t *Table, rows []Row) (page, error) {
 // lookAt finds the rows here that share a uid with one of some, then those that
 // have the key of one whose uid is not here.
 func (a *applying) lookAt(p *page, some []Row) error {
-	var uids []any
+	uids := make([]any, 0, chunk)
 	for i := range some {
 		uids = append(uids, some[i].UID[:])
 	}
-	found, err := sqlite.All(a.tx, p.table.scanLenient, p.table.selectAll+` WHERE uid IN (`+repeated(`?`, sized(len(uids)))+`)`, filled(uids)...)
+	known, err := sqlite.All(a.tx, sqlite.Value[[]byte], `SELECT uid FROM `+p.table.Name+` WHERE uid IN (`+repeated(`?`, sized(len(uids)))+`)`, filled(uids)...)
 	if err != nil {
 		return err
 	}
-	for i := range found {
-		p.mine[found[i].UID], p.keyed[found[i].Ref] = &found[i], found[i].UID
+	if len(known) > 0 {
+		uids = uids[:0]
+		for _, u := range known {
+			uids = append(uids, u)
+		}
+		found, err := sqlite.All(a.tx, p.table.scanLenient, p.table.selectAll+` WHERE uid IN (`+repeated(`?`, sized(len(uids)))+`)`, filled(uids)...)
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			p.mine[found[i].UID], p.keyed[found[i].Ref] = &found[i], found[i].UID
+		}
 	}
 	for origin := range int64(2) {
 		var ids []any
@@ -83,8 +98,10 @@ func scanKeyed(r sqlite.Row) (k keyed, err error) { return k, r.Scan(&k.Origin, 
 // sized is for how many rows there is a statement: one or a chunk, so that few are
 // prepared.
 func sized(n int) int {
-	if n == 1 {
-		return 1
+	for i := len(chunks) - 1; i > 0; i-- {
+		if n <= chunks[i] {
+			return chunks[i]
+		}
 	}
 	return chunk
 }
@@ -145,9 +162,12 @@ func (a *applying) store(p page) error {
 // the file does not take is stored row by row.
 func (a *applying) storeEasy(t *Table, rows []*Row) error {
 	for len(rows) > 0 {
-		n := chunk
-		if len(rows) < chunk {
-			n = 1
+		n := 1
+		for _, c := range chunks {
+			if len(rows) >= c {
+				n = c
+				break
+			}
 		}
 		some := rows[:n]
 		rows = rows[n:]

@@ -108,7 +108,7 @@ func (t *Table) scan(r sqlite.Row) (Row, error) {
 	if alias != nil {
 		row.AliasOf = (*UID)(alias)
 	}
-	if _, err := readSeen([]byte(row.Seen)); err != nil {
+	if !row.Seen.single() && !row.Seen.sound() {
 		row.Seen = nothingSeen // edited by hand: it contains what nobody can tell
 	}
 	row.Fields = make([]Field, 0, len(values))
