@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -70,6 +71,13 @@ func spell(b *bytes.Buffer, r rune, how int) {
 	}
 }
 
+// worked is the CPU time of this process, which a busy machine does not stretch.
+func worked() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano())
+}
+
 // The work is in proportion to the body, whatever is in it.
 func TestABodyMadeToKeepTheNodeBusy(t *testing.T) {
 	var names strings.Builder
@@ -83,11 +91,11 @@ func TestABodyMadeToKeepTheNodeBusy(t *testing.T) {
 		"numbers": `[` + strings.Repeat(`1,`, maxBody/2) + `1]`,
 		"a digit": strings.Repeat(`1`, maxBody),
 	} {
-		start := time.Now()
+		start := worked()
 		if err := checkJSON([]byte(body), bodyDepth); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if took := time.Since(start); took > 5*time.Second {
+		if took := worked() - start; took > 5*time.Second {
 			t.Errorf("%s took %v", name, took)
 		}
 	}
