@@ -106,8 +106,10 @@ func (c *Client) exchangeHellos(ctx context.Context) error {
 	if err := c.meet(ctx, theirs); err != nil {
 		return err
 	}
-	if was := c.status.peerIncarnation(); was != "" && was != theirs.Incarnation {
-		c.doubtOffers()
+	read, known := c.status.read()
+	was := c.status.peerIncarnation()
+	if was != "" && was != theirs.Incarnation || known && theirs.Read != nil && *theirs.Read != read {
+		c.doubtOffers() // its file was put back, or only looks so because an offer is under way
 	}
 	c.as.Store(&mine.Incarnation)
 	c.offers.grow(theirs.PageLimit)

@@ -37,6 +37,11 @@ func (e *end) introduce(ctx context.Context) (h Hello, err error) {
 	if h.Refused, err = e.log.Quarantine(ctx, refusedShown); err != nil {
 		return h, err
 	}
+	read, err := e.log.Cursor(ctx, e.name)
+	if err != nil {
+		return h, err
+	}
+	h.Read = &read
 	counts, err := e.log.QuarantineCounts(ctx)
 	if err != nil {
 		return h, err

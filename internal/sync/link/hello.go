@@ -50,6 +50,7 @@ type Hello struct {
 	Highest     map[string][2]int64 `json:"highest"`           // table to the largest id of each origin
 	Refused     []sync.Quarantined  `json:"refused"`           // what it could not take or send, oldest first
 	Pending     *int64              `json:"pending,omitempty"` // entries of its log that the other has not read
+	Read        *string             `json:"read,omitempty"`    // how far it has read the other's log, as it stands in its file
 }
 
 // readHello reads a greeting as far as it can be read: one of another protocol may
