@@ -81,7 +81,12 @@ func (a *applying) oneKey(t *Table, in, mine Row) error {
 			return err
 		}
 	}
-	if err := a.upsert(t, []*Row{&stays}); err != nil {
+	if won {
+		err = a.upsert(t, []*Row{&stays})
+	} else if _, err = a.tx.Exec(`UPDATE `+t.Name+` SET seq = ? WHERE uid = ?`, a.seqTx(a.tx), stays.UID[:]); err == nil {
+		err = a.took(t, &stays) // as it lies here, also what of it cannot be read
+	}
+	if err != nil {
 		return err
 	}
 	a.rekeyed = true

@@ -340,3 +340,16 @@ func TestAliasNeverTakesTheKeyOfALivingRow(t *testing.T) {
 	settle(t, local, cloud)
 	equal(t, "live at the cloud", read[int](cloud, `SELECT count(*) FROM todos WHERE deleted_at IS NULL AND content = 'lives'`), 1)
 }
+
+// Found by the simulator: a row that cannot be read was written back from what of it
+// could be, when it was found to have two keys.
+func TestRowUnderTwoKeysKeepsWhatCannotBeRead(t *testing.T) {
+	local, cloud := pair(t)
+	by := sync.Asked{Route: "POST /v1/todos", Key: "k"}
+	cloud.ask("ann", by, "of the cloud")
+	local.skew = time.Hour
+	of0, _ := local.ask("ann", by, "of local")
+	local.exec(`UPDATE todos SET content = CAST(x'61ff' AS TEXT), notes = 'kept'`)
+	settle(t, local, cloud)
+	equal(t, "bytes", read[string](local, `SELECT hex(content) || notes FROM todos WHERE origin = ? AND id = ?`, of0.Origin, of0.ID), "61FFkept")
+}
