@@ -198,10 +198,24 @@ func (l *Log) keepTx(tx *sqlite.Tx, b Batch) error {
 			}
 			row.UpdatedAt = max(row.UpdatedAt, deleted.UpdatedAt)
 			row.Seen = row.Seen.merged(deleted.Seen)
-			if err := l.rewriteTx(tx, t, &row); err != nil {
+			if err := l.confirmTx(tx, t, &row); err != nil {
 				return err
 			}
 		}
 	}
 	return l.applyTx(tx, gone, "", false)
+}
+
+// confirmTx stores a new version of this node's that says what the row says already. It
+// touches none of that: some of it may be what cannot be read.
+func (l *Log) confirmTx(tx *sqlite.Tx, t *Table, r *Row) error {
+	l.EditTx(tx, &r.Head)
+	if _, err := tx.Exec(`UPDATE `+t.Name+` SET updated_at = ?, updated_by = ?, seq = ?, seen = ? WHERE uid = ?`,
+		r.UpdatedAt, r.UpdatedBy, r.Seq, string(r.Seen), r.UID[:]); err != nil {
+		return err
+	}
+	if t.Applied == nil {
+		return nil
+	}
+	return t.Applied(tx, []UID{r.UID})
 }

@@ -68,7 +68,6 @@ func (a *applying) oneKey(t *Table, in, mine Row) error {
 		return err
 	}
 	stays := mine
-	stays.Seen = mine.Seen.merged(in.Seen)
 	if won {
 		stays = in
 	}
@@ -77,14 +76,16 @@ func (a *applying) oneKey(t *Table, in, mine Row) error {
 		if err := a.free(t, stays); err != nil {
 			return err
 		}
-		if _, err := a.tx.Exec(`UPDATE `+t.Name+` SET origin = ?, id = ? WHERE uid = ?`, keep.Origin, keep.ID, stays.UID[:]); err != nil {
-			return err
-		}
+	}
+	// Of a version that stays only the key changes: it may hold what cannot be read.
+	if _, err := a.tx.Exec(`UPDATE `+t.Name+` SET origin = ?, id = ?, seq = ?, seen = ? WHERE uid = ?`,
+		keep.Origin, keep.ID, a.seqTx(a.tx), string(mine.Seen.merged(in.Seen)), stays.UID[:]); err != nil {
+		return err
 	}
 	if won {
 		err = a.upsert(t, []*Row{&stays})
-	} else if _, err = a.tx.Exec(`UPDATE `+t.Name+` SET seq = ? WHERE uid = ?`, a.seqTx(a.tx), stays.UID[:]); err == nil {
-		err = a.took(t, &stays) // as it lies here, also what of it cannot be read
+	} else {
+		err = a.took(t, &stays)
 	}
 	if err != nil {
 		return err
