@@ -94,32 +94,6 @@ func objectAt(b []byte, i int) ([]Field, int, error) {
 	return nil, 0, errNotJSON
 }
 
-// Elements takes a JSON array apart without looking into its elements further than
-// to see where each of them ends.
-func Elements(array []byte) ([]json.RawMessage, error) {
-	i := space(array, 0)
-	if i == len(array) || array[i] != '[' {
-		return nil, errNotJSON
-	}
-	var all []json.RawMessage
-	for i = space(array, i+1); i < len(array) && array[i] != ']'; {
-		end := valueEnd(array, i, 1)
-		if end < 0 {
-			return nil, errNotJSON
-		}
-		all = append(all, array[i:end:end])
-		if i = space(array, end); i < len(array) && array[i] == ',' {
-			i = space(array, i+1)
-		} else if i < len(array) && array[i] != ']' {
-			return nil, errNotJSON
-		}
-	}
-	if i == len(array) || space(array, i+1) != len(array) {
-		return nil, errNotJSON
-	}
-	return all, nil
-}
-
 // space returns where what is not white space goes on from i.
 func space(v []byte, i int) int {
 	for i < len(v) && (v[i] == ' ' || v[i] == '\t' || v[i] == '\n' || v[i] == '\r') {
