@@ -354,12 +354,12 @@ func TestWhoIsDisabledIsToldNothingUntilLetInAgain(t *testing.T) { // E10
 				w.banned = []string{"ada"}
 			}
 		}
-		short := ring("short", "ada")
-		short.TTL = 10 * time.Minute
-		w.enqueue(ring("fire", "ada"), short)
+		w.enqueue(ring("fire", "ada"))
 		w.deliver()
 		w.fcm.will(take)
-		w.enqueue(ring("bob's", "bob"))
+		short := ring("short", "ada")
+		short.TTL = 10 * time.Minute
+		w.enqueue(short, ring("bob's", "bob"))
 		w.run(w.outbox.Loops(), 20*time.Minute)
 		equal(t, len(w.telegram.to()), 0)
 		equal(t, w.of("bob's").State, Accepted)
