@@ -52,7 +52,6 @@ var errBusy = errors.New("busy")
 type node struct {
 	t      testing.TB
 	path   string
-	life   string // its incarnation
 	db     *sqlite.DB
 	box    *letters.Box
 	refuse map[string]error // what handling a letter fails with, by key
@@ -81,9 +80,9 @@ func makeEmpty() ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-func newNode(t testing.TB, life string) *node {
+func newNode(t testing.TB) *node {
 	t.Helper()
-	n := &node{t: t, path: filepath.Join(t.TempDir(), "todos.db"), life: life, refuse: map[string]error{}}
+	n := &node{t: t, path: filepath.Join(t.TempDir(), "todos.db"), refuse: map[string]error{}}
 	must(t, os.WriteFile(n.path, empty, 0o600))
 	n.open()
 	t.Cleanup(func() { must(t, n.db.Close()) })
@@ -132,12 +131,11 @@ func (n *node) backup() []byte {
 	return b
 }
 
-// restore puts a backup back, which begins another life.
-func (n *node) restore(backup []byte, life string) {
+// restore puts a backup back.
+func (n *node) restore(backup []byte) {
 	n.t.Helper()
 	must(n.t, n.db.Close())
 	must(n.t, os.WriteFile(n.path, backup, 0o600))
-	n.life = life
 	n.open()
 }
 
@@ -156,45 +154,60 @@ func (n *node) trySend(l letters.Letter) error {
 	return n.db.Write(context.Background(), func(tx *sqlite.Tx) error { return n.box.SendTx(tx, l) })
 }
 
+// call is what a node offers at one moment.
+type call struct {
+	letters []letters.Letter
+	after   string
+}
+
 // offered is what n offers now, as it arrives at the other node.
-func (n *node) offered() []letters.Letter {
+func (n *node) offered() call {
 	n.t.Helper()
-	all, err := n.box.Oldest(context.Background(), 100)
+	all, after, err := n.box.Oldest(context.Background(), 100)
 	must(n.t, err)
 	b, err := json.Marshal(all)
 	must(n.t, err)
-	var arrived []letters.Letter
-	must(n.t, json.Unmarshal(b, &arrived))
-	return arrived
+	c := call{after: after}
+	must(n.t, json.Unmarshal(b, &c.letters))
+	return c
 }
 
-func keys(all []letters.Letter) string {
+func keys(c call) string {
 	var list []string
-	for _, l := range all {
+	for _, l := range c.letters {
 		list = append(list, l.Key)
 	}
 	return strings.Join(list, " ")
 }
 
-func (n *node) receive(all []letters.Letter) string {
+func (n *node) receive(c call) string {
 	n.t.Helper()
-	ack, err := n.box.Receive(context.Background(), all)
+	ack, err := n.box.Receive(context.Background(), c.after, c.letters)
 	must(n.t, err)
 	return strings.Join(ack, " ")
 }
 
-// cross is one exchange: a greeting, the letters, and their acks. It returns how
-// many letters crossed.
+// acked has n hear which letters of a call were acked.
+func (n *node) acked(of call, keys ...string) {
+	n.t.Helper()
+	must(n.t, n.box.Acked(context.Background(), of.after, keys))
+}
+
+// cross is one exchange: the letters, and their acks, or that the reader has lost some.
+// It returns how many letters crossed.
 func cross(from, to *node) int {
 	from.t.Helper()
-	must(from.t, from.box.OfferAgain(context.Background(), to.life))
-	all := from.offered()
-	ack, err := to.box.Receive(context.Background(), all)
+	c := from.offered()
+	ack, err := to.box.Receive(context.Background(), c.after, c.letters)
+	if errors.Is(err, letters.ErrPutBack) {
+		must(from.t, from.box.OfferAgain(context.Background(), c.after))
+		return cross(from, to)
+	}
 	if err != nil && !errors.Is(err, errBusy) {
 		from.t.Fatal(err)
 	}
-	must(from.t, from.box.Acked(context.Background(), to.life, ack))
-	return len(all)
+	from.acked(c, ack...)
+	return len(c.letters)
 }
 
 func (n *node) done() string {

@@ -1,8 +1,10 @@
 package letters
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,8 +17,16 @@ import (
 // does not know. It is parked, and tried again when the node has been started anew.
 var ErrUnknownKind = fault.New(fault.Invalid, "letter_of_unknown_kind", "The other node is newer than this one and asks for something that only a newer version can do.")
 
+// ErrPutBack is what Receive returns where this file has lost letters: their sender is
+// to offer them again.
+var ErrPutBack = errors.New("this file was put back to before letters that it acked")
+
 // Receive takes letters from the other node, in their order, and returns the keys to
 // ack: of those that acted now or before, and of those that were parked.
+//
+// After names the letter that this node acked last. Where it is not known here none of
+// these is taken: who has one letter has all that were acked before it was sent, so that
+// the last one speaks for all of them.
 //
 // Each has a transaction, in which its key is noted and Handle called: a crash
 // leaves both or neither. Where Handle returns a fault that another try would meet
@@ -24,7 +34,10 @@ var ErrUnknownKind = fault.New(fault.Invalid, "letter_of_unknown_kind", "The oth
 // parked and the next one goes on. Any other error stops the later letters of its
 // owner, and of nobody else; they are not acked, and so come again. Receive returns
 // these errors, each once: wait a while before the next call.
-func (b *Box) Receive(ctx context.Context, letters []Letter) (ack []string, err error) {
+func (b *Box) Receive(ctx context.Context, after string, letters []Letter) (ack []string, err error) {
+	if known, err := b.Has(ctx, after); err != nil || !known {
+		return nil, cmp.Or(err, ErrPutBack)
+	}
 	if !b.reopened.Load() {
 		if err = b.reopen(ctx); err == nil {
 			b.reopened.Store(true)
@@ -79,9 +92,24 @@ func (b *Box) take(ctx context.Context, l Letter) error {
 
 // noteTx notes that a letter was taken, and reports whether it was not before.
 func noteTx(tx *sqlite.Tx, key string) (bool, error) {
-	hash := sha256.Sum256([]byte(key))
-	n, err := tx.Exec(`INSERT INTO letters_taken (key) VALUES (?) ON CONFLICT (key) DO NOTHING`, hash[:16])
+	n, err := tx.Exec(`INSERT INTO letters_taken (key) VALUES (unhex(?)) ON CONFLICT (key) DO NOTHING`, short(key))
 	return n > 0, err
+}
+
+// short names a letter by its key in 32 digits.
+func short(key string) string {
+	hash := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(hash[:16])
+}
+
+// Has reports whether the letter that an after names was taken here. An empty one names
+// none, and is known.
+func (b *Box) Has(ctx context.Context, name string) (bool, error) {
+	if name == "" {
+		return true, nil
+	}
+	_, found, err := sqlite.ReadOne(ctx, b.db, sqlite.Value[int], `SELECT 1 FROM letters_taken WHERE key = unhex(?)`, name)
+	return found, err
 }
 
 // lasting reports whether an error would be met again by each later try.

@@ -4,10 +4,9 @@
 // key to the reader. Rows and facts, which are the same on both nodes and merge, are
 // package sync's; notices to people are package push's.
 //
-// Each node is both. After a greeting it tells its Box who reads (OfferAgain). In an
-// exchange it hands over what is Oldest, and Receive takes what the other hands over;
-// the keys that this returns go with the next call to the other's Acked, beside this
-// node's incarnation.
+// Each node is both. In an exchange it hands over what is Oldest, and Receive takes what
+// the other hands over; the keys that this returns go with the next call to the other's
+// Acked. A reader that finds out that its file was put back has OfferAgain called.
 package letters
 
 import (

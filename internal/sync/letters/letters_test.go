@@ -14,7 +14,7 @@ import (
 )
 
 func TestLetterCrossesAndActsOnce(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
+	cloud, home := newNode(t), newNode(t)
 	cloud.send(letter("a", "ann"), letter("b", "ann"))
 	equal(t, "woken", cloud.woken, 2)
 	cloud.send(letter("a", "ann")) // done twice
@@ -28,7 +28,7 @@ func TestLetterCrossesAndActsOnce(t *testing.T) {
 }
 
 func TestLetterOfATransactionThatFailedIsNotSent(t *testing.T) {
-	cloud := newNode(t, "c1")
+	cloud := newNode(t)
 	err := cloud.db.Write(t.Context(), func(tx *sqlite.Tx) error { return errors.Join(cloud.box.SendTx(tx, letter("a", "ann")), errBusy) })
 	if !errors.Is(err, errBusy) {
 		t.Error(err)
@@ -39,8 +39,7 @@ func TestLetterOfATransactionThatFailedIsNotSent(t *testing.T) {
 
 // The ack is lost on its way, again and again, and both nodes are started anew.
 func TestAckThatWasLostRepeatsNothing(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
-	must(t, cloud.box.OfferAgain(t.Context(), "h1"))
+	cloud, home := newNode(t), newNode(t)
 	cloud.send(letter("a", "ann"), letter("b", "ben"))
 	for range 3 {
 		equal(t, "acked", home.receive(cloud.offered()), "a b")
@@ -56,7 +55,7 @@ func TestAckThatWasLostRepeatsNothing(t *testing.T) {
 
 // A process that dies within the handler leaves neither its effect nor the key.
 func TestDeathWithinTheHandlerLeavesNothing(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
+	cloud, home := newNode(t), newNode(t)
 	cloud.send(letter("a", "ann"))
 	home.refuse["a"] = errBusy
 	cross(cloud, home)
@@ -68,16 +67,16 @@ func TestDeathWithinTheHandlerLeavesNothing(t *testing.T) {
 }
 
 func TestOwnerWhoseLetterFailsStopsAndNobodyElseDoes(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
+	cloud, home := newNode(t), newNode(t)
 	cloud.send(letter("a1", "ann"), letter("a2", "ann"), letter("b1", "ben"), letter("a3", "ann"), letter("b2", "ben"))
 	home.refuse["a2"] = fault.New(fault.Unavailable, "model_away", "The model is away.").Because(errBusy)
-	must(t, cloud.box.OfferAgain(t.Context(), "h1"))
-	ack, err := home.box.Receive(t.Context(), cloud.offered())
+	c := cloud.offered()
+	ack, err := home.box.Receive(t.Context(), c.after, c.letters)
 	equal(t, "acked", fmt.Sprint(ack), "[a1 b1 b2]")
 	if !errors.Is(err, errBusy) {
 		t.Errorf("the failure is told: %v", err)
 	}
-	must(t, cloud.box.Acked(t.Context(), "h1", ack))
+	cloud.acked(c, ack...)
 	equal(t, "offered", keys(cloud.offered()), "a2 a3")
 	delete(home.refuse, "a2")
 	cross(cloud, home)
@@ -85,7 +84,7 @@ func TestOwnerWhoseLetterFailsStopsAndNobodyElseDoes(t *testing.T) {
 }
 
 func TestOwnerWithManyLettersDoesNotFillEachCall(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
+	cloud, home := newNode(t), newNode(t)
 	home.refuse["a0"] = errBusy
 	for i := range 150 {
 		cloud.send(letter(fmt.Sprint("a", i), "ann"))
@@ -106,22 +105,23 @@ func TestOwnerWithManyLettersDoesNotFillEachCall(t *testing.T) {
 
 // A call that was delayed comes after a later one, and one comes twice at once.
 func TestLettersThatComeInAnotherOrderActOnceAndInTheirs(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
-	must(t, cloud.box.OfferAgain(t.Context(), "h1"))
+	cloud, home := newNode(t), newNode(t)
 	cloud.send(letter("a", "ann"), letter("b", "ann"))
 	delayed := cloud.offered()
 	cloud.send(letter("c", "ann"))
 	equal(t, "acked", home.receive(cloud.offered()), "a b c")
 	equal(t, "acked", home.receive(delayed), "a b")
-	equal(t, "acked", home.receive(append(delayed, delayed...)), "a b a b")
+	delayed.letters = append(delayed.letters, delayed.letters...)
+	equal(t, "acked", home.receive(delayed), "a b a b")
 	equal(t, "done", home.done(), "a b c")
-	must(t, cloud.box.Acked(t.Context(), "h1", []string{"a", "c", "a", "unknown"}))
+	cloud.acked(delayed, "a", "unknown", "c", "a")
 	equal(t, "offered", keys(cloud.offered()), "b")
-	must(t, cloud.box.Acked(t.Context(), "h1", nil))
+	cloud.acked(cloud.offered())
+	equal(t, "acked", home.receive(cloud.offered()), "b")
 }
 
 func TestLettersOfOneCallAreBoundedInBytes(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
+	cloud, home := newNode(t), newNode(t)
 	for i := range 9 {
 		l := letter(fmt.Sprint(i), []string{"ann", "ben"}[i%2])
 		l.Body = text(200 << 10)
@@ -135,14 +135,14 @@ func TestLettersOfOneCallAreBoundedInBytes(t *testing.T) {
 
 // What came by the end of one life may be gone in the next; what did not is there.
 func TestReaderThatWasPutBackIsOfferedAgainWhatItLost(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
+	cloud, home := newNode(t), newNode(t)
 	cloud.send(letter("a", "ann"))
 	cross(cloud, home)
 	old := home.backup()
 	cloud.send(letter("b", "ann"), letter("c", "ann"))
 	cross(cloud, home)
 	equal(t, "done", home.done(), "a b c")
-	home.restore(old, "h2")
+	home.restore(old)
 	equal(t, "done", home.done(), "a")
 	woken := cloud.woken
 	equal(t, "crossed", cross(cloud, home), 3)
@@ -151,24 +151,53 @@ func TestReaderThatWasPutBackIsOfferedAgainWhatItLost(t *testing.T) {
 	equal(t, "crossed after that", cross(cloud, home), 0)
 }
 
-// An ack that was under way while the reader was put back says nothing of its new life.
-func TestAckOfAnotherLifeIsVoid(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
-	must(t, cloud.box.OfferAgain(t.Context(), "h1"))
+// The reader's disk had promised more than it kept, and nothing else tells of it: what
+// comes next tells, and is not taken before what was lost.
+func TestReaderThatLostItsTailAndGoesOnTakesWhatItLostFirst(t *testing.T) {
+	cloud, home := newNode(t), newNode(t)
+	cloud.send(letter("a", "ann"))
+	cross(cloud, home)
+	old := home.backup()
+	cloud.send(letter("b", "ann"))
+	cross(cloud, home)
+	home.restore(old)
+	cloud.send(letter("c", "ben"))
+	c := cloud.offered()
+	equal(t, "offered", keys(c), "c")
+	if _, err := home.box.Receive(t.Context(), c.after, c.letters); !errors.Is(err, letters.ErrPutBack) {
+		t.Errorf("what was lost is noticed: %v", err)
+	}
+	equal(t, "done", home.done(), "a")
+	cross(cloud, home)
+	equal(t, "done", home.done(), "a b c")
+}
+
+// An ack that was under way while the reader was put back says nothing of what it lost.
+func TestAckFromBeforeALossIsVoid(t *testing.T) {
+	cloud, home := newNode(t), newNode(t)
 	old := home.backup()
 	cloud.send(letter("a", "ann"))
-	equal(t, "acked", home.receive(cloud.offered()), "a")
-	home.restore(old, "h2")
-	must(t, cloud.box.OfferAgain(t.Context(), "h2"))
-	must(t, cloud.box.Acked(t.Context(), "h1", []string{"a"}))
-	equal(t, "waits", cloud.waits(), true)
+	first := cloud.offered()
 	cross(cloud, home)
-	equal(t, "done", home.done(), "a")
+	cloud.send(letter("b", "ann"))
+	c := cloud.offered()
+	equal(t, "acked", home.receive(c), "b")
+	home.restore(old)
+	cross(cloud, home)
+	equal(t, "done", home.done(), "a b")
+	home.restore(old)
+	cross(cloud, home)
+	cloud.send(letter("c", "ann"))
+	cloud.acked(c, "b", "c")
+	cloud.acked(first, "c")
+	equal(t, "offered", keys(cloud.offered()), "c")
+	must(t, cloud.box.OfferAgain(t.Context(), c.after)) // and so does a loss that was made good
+	equal(t, "offered", keys(cloud.offered()), "c")
 }
 
 func TestLetterIsKept30DaysAfterItsAck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cloud, home := newNode(t, "c1"), newNode(t, "h1")
+		cloud, home := newNode(t), newNode(t)
 		home.refuse["bad"] = fault.New(fault.Conflict, "already_answered", "You have already answered that.")
 		for i := range 450 {
 			cloud.send(letter(fmt.Sprint("a", i), "ann"))
@@ -181,7 +210,7 @@ func TestLetterIsKept30DaysAfterItsAck(t *testing.T) {
 		}
 		cloud.send(letter("late", "ann"))
 		time.Sleep(30*24*time.Hour - time.Millisecond)
-		must(t, cloud.box.Acked(t.Context(), "h1", []string{"a0"})) // again
+		cloud.acked(cloud.offered(), "a0") // again
 		cloud.purge()
 		home.purge()
 		equal(t, "kept a little less than 30 days", cloud.count("letters_sent"), 452)
@@ -198,7 +227,7 @@ func TestLetterIsKept30DaysAfterItsAck(t *testing.T) {
 // A sender that was put back to long ago offers what both had forgotten.
 func TestLetterActsOnceHoweverOldTheSendersBackupIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cloud, home := newNode(t, "c1"), newNode(t, "h1")
+		cloud, home := newNode(t), newNode(t)
 		cloud.send(letter("a", "ann"))
 		old := cloud.backup()
 		cross(cloud, home)
@@ -206,7 +235,7 @@ func TestLetterActsOnceHoweverOldTheSendersBackupIs(t *testing.T) {
 		cloud.purge()
 		home.purge()
 		equal(t, "kept", cloud.count("letters_sent"), 0)
-		cloud.restore(old, "c2")
+		cloud.restore(old)
 		equal(t, "crossed", cross(cloud, home), 1)
 		equal(t, "done", home.done(), "a")
 		equal(t, "waits", cloud.waits(), false)
@@ -214,10 +243,10 @@ func TestLetterActsOnceHoweverOldTheSendersBackupIs(t *testing.T) {
 }
 
 func TestReceiveEndsWithItsCaller(t *testing.T) {
-	home := newNode(t, "h1")
+	home := newNode(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	ack, err := home.box.Receive(ended, []letters.Letter{letter("a", "ann"), letter("b", "ben")})
+	ack, err := home.box.Receive(ended, "", []letters.Letter{letter("a", "ann"), letter("b", "ben")})
 	if !errors.Is(err, context.Canceled) || len(ack) > 0 {
 		t.Errorf("%v, %v", ack, err)
 	}

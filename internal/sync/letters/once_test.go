@@ -2,6 +2,7 @@ package letters_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,17 +21,17 @@ type post struct {
 	rt       *rapid.T
 	nodes    [2]*node
 	sent     [2]int // letters sent by each node so far
-	calls    [2][][]letters.Letter
+	calls    [2][]call
 	acks     [2][]ack
 	backups  [2][][]byte
-	lives    int
 	restored [2]bool
 	months   bool // long enough to forget what was acked
 }
 
 type ack struct {
-	life string
+	of   call
 	keys []string
+	lost bool
 }
 
 func (p *post) pick() int { return rapid.IntRange(0, 1).Draw(p.rt, "node") }
@@ -55,14 +56,14 @@ func (p *post) arrive(*rapid.T) {
 		return
 	}
 	to := p.nodes[1-i]
-	page := rapid.SampledFrom(p.calls[i]).Draw(p.rt, "call")
-	if len(page) > 0 && rapid.IntRange(0, 2).Draw(p.rt, "trouble") == 0 {
-		l := rapid.SampledFrom(page).Draw(p.rt, "letter")
+	c := rapid.SampledFrom(p.calls[i]).Draw(p.rt, "call")
+	if len(c.letters) > 0 && rapid.IntRange(0, 2).Draw(p.rt, "trouble") == 0 {
+		l := rapid.SampledFrom(c.letters).Draw(p.rt, "letter")
 		to.refuse[l.Key] = errBusy
 	}
-	keys, _ := to.box.Receive(context.Background(), page)
+	keys, err := to.box.Receive(context.Background(), c.after, c.letters)
 	clear(to.refuse)
-	p.acks[i] = append(p.acks[i], ack{to.life, keys})
+	p.acks[i] = append(p.acks[i], ack{c, keys, errors.Is(err, letters.ErrPutBack)})
 }
 
 func (p *post) acked(*rapid.T) {
@@ -71,12 +72,10 @@ func (p *post) acked(*rapid.T) {
 		return
 	}
 	a := rapid.SampledFrom(p.acks[i]).Draw(p.rt, "ack")
-	must(p.nodes[i].t, p.nodes[i].box.Acked(context.Background(), a.life, a.keys))
-}
-
-func (p *post) greet(*rapid.T) {
-	i := p.pick()
-	must(p.nodes[i].t, p.nodes[i].box.OfferAgain(context.Background(), p.nodes[1-i].life))
+	if a.lost {
+		must(p.nodes[i].t, p.nodes[i].box.OfferAgain(context.Background(), a.of.after))
+	}
+	p.nodes[i].acked(a.of, a.keys...)
 }
 
 func (p *post) backup(*rapid.T) {
@@ -90,8 +89,7 @@ func (p *post) restore(*rapid.T) {
 	if len(p.backups[i]) == 0 {
 		return
 	}
-	p.lives++
-	p.nodes[i].restore(rapid.SampledFrom(p.backups[i]).Draw(p.rt, "backup"), fmt.Sprint("life ", p.lives))
+	p.nodes[i].restore(rapid.SampledFrom(p.backups[i]).Draw(p.rt, "backup"))
 	p.restored[i] = true
 }
 
@@ -142,7 +140,7 @@ func (p *post) check() {
 }
 
 func newPost(t *testing.T, rt *rapid.T) *post {
-	return &post{rt: rt, nodes: [2]*node{newNode(t, "a"), newNode(t, "b")}}
+	return &post{rt: rt, nodes: [2]*node{newNode(t), newNode(t)}}
 }
 
 // Each letter acts once, and those of an owner in their order, whatever is lost,
@@ -152,7 +150,7 @@ func TestEachLetterActsOnceAndInOrder(t *testing.T) {
 		p := newPost(t, rt)
 		rt.Repeat(map[string]func(*rapid.T){
 			"send": p.send, "send more": p.send, "offer": p.offer, "arrive": p.arrive, "arrive too": p.arrive,
-			"acked": p.acked, "greet": p.greet,
+			"acked": p.acked,
 			"restart": func(*rapid.T) { p.nodes[p.pick()].restart() },
 		})
 		p.rest()
@@ -168,7 +166,7 @@ func TestNoLetterActsTwiceOrIsLostWhateverIsPutBack(t *testing.T) {
 			p := newPost(t, rt)
 			p.months = rapid.Bool().Draw(rt, "months")
 			rt.Repeat(map[string]func(*rapid.T){
-				"send": p.send, "offer": p.offer, "arrive": p.arrive, "acked": p.acked, "greet": p.greet,
+				"send": p.send, "offer": p.offer, "arrive": p.arrive, "acked": p.acked,
 				"backup": p.backup, "restore": p.restore, "pass": p.pass,
 			})
 			p.rest()

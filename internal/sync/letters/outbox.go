@@ -69,29 +69,32 @@ func (b *Box) Waiting(ctx context.Context) (bool, error) {
 // Oldest returns the letters that were not acked, oldest first: at most limit, and
 // fewer where they are large. Where there are more, each owner has his turn, since an
 // owner whose letters the reader cannot take yet would else fill every call. One that
-// cannot be sent is parked.
-func (b *Box) Oldest(ctx context.Context, limit int) ([]Letter, error) {
-	var letters []Letter
+// cannot be sent is parked. After names the last letter that the reader has acked: it
+// goes with these, since a reader that does not know it has lost letters.
+func (b *Box) Oldest(ctx context.Context, limit int) (letters []Letter, after string, err error) {
 	var bad []int64
-	_, err := sqlite.Read(ctx, b.db, func(tx *sqlite.Tx) (struct{}, error) {
+	after, err = sqlite.Read(ctx, b.db, func(tx *sqlite.Tx) (string, error) {
 		places, err := nextTx(tx, limit)
 		for _, n := range places {
 			l, _, err := sqlite.One(tx, scanLetter, selectSent, n)
 			switch {
 			case err != nil:
-				return struct{}{}, err
+				return "", err
 			case l.check() != nil:
 				bad = append(bad, n)
 			default:
 				letters = append(letters, l)
 			}
 		}
-		return struct{}{}, err
+		if err != nil {
+			return "", err
+		}
+		return lastTx(tx)
 	})
 	if err != nil || len(bad) == 0 {
-		return letters, err
+		return letters, after, err
 	}
-	return letters, b.db.Write(ctx, func(tx *sqlite.Tx) error {
+	return letters, after, b.db.Write(ctx, func(tx *sqlite.Tx) error {
 		for _, n := range bad {
 			if err := parkSentTx(tx, n); err != nil {
 				return err
@@ -149,16 +152,15 @@ func parkSentTx(tx *sqlite.Tx, n int64) error {
 	return err
 }
 
-// Acked has the letters of these keys wait no more. Reader is the incarnation of the
-// node that acked them: what one life of it has taken, the next may have lost, so
-// acks of another life than OfferAgain last told of are void.
-func (b *Box) Acked(ctx context.Context, reader string, keys []string) error {
+// Acked has the letters of these keys wait no more. After is what Oldest returned
+// with them: acks that follow upon another letter than the last one are void. They may
+// be of a call from long ago, and the reader may have lost since what it acked then.
+func (b *Box) Acked(ctx context.Context, after string, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
 	return b.db.Write(ctx, func(tx *sqlite.Tx) error {
-		known, _, err := sqlite.One(tx, sqlite.Value[string], selectReader)
-		if err != nil || known != reader {
+		if last, err := lastTx(tx); err != nil || last != after {
 			return err
 		}
 		for _, key := range keys {
@@ -166,32 +168,38 @@ func (b *Box) Acked(ctx context.Context, reader string, keys []string) error {
 				return err
 			}
 		}
-		return nil
+		return setLastTx(tx, short(keys[len(keys)-1]))
 	})
 }
 
-const selectReader = `SELECT incarnation FROM letters_reader`
-
-// OfferAgain has the reader be offered all that is still here, if its incarnation is
-// not the one known: its file may have been put back to before it took them. It is
-// for each greeting, and writes nothing where the incarnation is the same.
-func (b *Box) OfferAgain(ctx context.Context, reader string) error {
-	known, _, err := sqlite.ReadOne(ctx, b.db, sqlite.Value[string], selectReader)
-	if err != nil || known == reader {
-		return err
-	}
+// OfferAgain has the reader be offered all that is still here: it does not know after,
+// so its file was put back to before it took that. Where after is not the last letter
+// any more, this was said long ago and means nothing.
+func (b *Box) OfferAgain(ctx context.Context, after string) error {
 	return b.db.Write(ctx, func(tx *sqlite.Tx) error {
-		if _, err := tx.Exec(`
-			INSERT INTO letters_reader (one, incarnation) VALUES (1, ?)
-			ON CONFLICT (one) DO UPDATE SET incarnation = excluded.incarnation`, reader); err != nil {
+		if last, err := lastTx(tx); err != nil || last != after {
 			return err
 		}
 		n, err := tx.Exec(`UPDATE letters_sent SET acked_at = NULL WHERE acked_at IS NOT NULL`)
 		if n > 0 {
 			tx.AfterCommit(b.OnChange)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return setLastTx(tx, "")
 	})
+}
+
+// lastTx names the letter that the reader acked last; empty: none.
+func lastTx(tx *sqlite.Tx) (string, error) {
+	last, _, err := sqlite.One(tx, sqlite.Value[string], `SELECT last FROM letters_reader`)
+	return last, err
+}
+
+func setLastTx(tx *sqlite.Tx, last string) error {
+	_, err := tx.Exec(`INSERT INTO letters_reader (one, last) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET last = excluded.last`, last)
+	return err
 }
 
 // PurgeTx forgets letters 30 days after their ack, and parked ones after 30 days, a

@@ -18,7 +18,7 @@ func text(size int) json.RawMessage {
 }
 
 func TestLetterThatCannotBeAppliedIsParkedAndTheNextOnesGoOn(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
+	cloud, home := newNode(t), newNode(t)
 	var want []string
 	for _, kind := range []fault.Kind{fault.Malformed, fault.Invalid, fault.NotFound, fault.Conflict, fault.Stale, fault.TooLarge} {
 		key := string(kind)
@@ -33,12 +33,12 @@ func TestLetterThatCannotBeAppliedIsParkedAndTheNextOnesGoOn(t *testing.T) {
 	all, err := home.box.Parked(t.Context(), 1)
 	must(t, err)
 	equal(t, "parked last", fmt.Sprintf("%s %s %s %s %q", all[0].Owner, all[0].Kind, all[0].Body, all[0].Code, all[0].Detail), `ann message {"text":"hello"} no_too_large "It is too_large."`)
-	equal(t, "acked when it comes again", home.receive([]letters.Letter{letter("conflict", "ann")}), "conflict")
+	equal(t, "acked when it comes again", home.receive(call{letters: []letters.Letter{letter("conflict", "ann")}}), "conflict")
 	equal(t, "parked", home.count("letters_parked"), 6)
 }
 
 func TestErrorThatMayPassParksNothing(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
+	cloud, home := newNode(t), newNode(t)
 	for i, err := range []error{
 		errBusy, fault.New(fault.Internal, "x", "x").Because(errBusy), fault.New(fault.Unavailable, "x", "x").Because(errBusy),
 		fault.New(fault.TooMany, "x", "x").Because(errBusy), fault.New(fault.Unauthenticated, "x", "x").Because(errBusy),
@@ -73,10 +73,10 @@ func TestBadLetterDoesNotBlockThoseBesideIt(t *testing.T) {
 		"a long body":     {`{"key":"x","owner":"ann","kind":"message","body":` + string(text(letters.MaxBody+1)) + `}`, "x ", "x: letter_malformed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			home := newNode(t, "h1")
+			home := newNode(t)
 			var page []letters.Letter
 			must(t, json.Unmarshal([]byte(`[`+c.bad+`,{"key":"good","owner":"ann","kind":"message","body":{}}]`), &page))
-			ack, err := home.box.Receive(t.Context(), page)
+			ack, err := home.box.Receive(t.Context(), "", page)
 			equal(t, "acked", strings.Join(ack, " "), c.acked+"good")
 			equal(t, "an error, as it comes again", errors.Is(err, letters.ErrMalformed), c.acked == "")
 			equal(t, "done", home.done(), "good")
@@ -86,7 +86,7 @@ func TestBadLetterDoesNotBlockThoseBesideIt(t *testing.T) {
 }
 
 func TestLetterThatTheOtherNodeWouldRefuseIsNotSent(t *testing.T) {
-	cloud := newNode(t, "c1")
+	cloud := newNode(t)
 	long := strings.Repeat("x", letters.MaxName+1)
 	for name, l := range map[string]letters.Letter{
 		"no key":     {Owner: "ann", Kind: "message", Body: text(9)},
@@ -119,7 +119,7 @@ func TestLetterThatTheOtherNodeWouldRefuseIsNotSent(t *testing.T) {
 func TestTextIsAsLargeAtTheOtherNode(t *testing.T) {
 	for name, unit := range map[string]string{"<": "<", "quotes": `"`, "separators": "\u2028", "emoji": "👩‍🚀", "white space": " ", "backslashes": `\`} {
 		t.Run(name, func(t *testing.T) {
-			cloud, home := newNode(t, "c1"), newNode(t, "h1")
+			cloud, home := newNode(t), newNode(t)
 			var body bytes.Buffer
 			e := json.NewEncoder(&body)
 			e.SetEscapeHTML(false)
@@ -136,7 +136,7 @@ func TestTextIsAsLargeAtTheOtherNode(t *testing.T) {
 
 // Written by something else than this version, and yet in the file.
 func TestLetterThatCannotBeSentIsParkedWhereItIs(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
+	cloud, home := newNode(t), newNode(t)
 	cloud.exec(`INSERT INTO letters_sent (key, owner, kind, body) VALUES ('bad', 'ann', 'message', CAST(x'22ff22' AS TEXT)), ('none', 'ann', 'message', '')`)
 	cloud.send(letter("a", "ann"))
 	cross(cloud, home)
@@ -146,13 +146,13 @@ func TestLetterThatCannotBeSentIsParkedWhereItIs(t *testing.T) {
 	all, err := cloud.box.Parked(t.Context(), 100)
 	must(t, err)
 	equal(t, "kept of it", string(all[1].Body), "\"\xff\"")
-	must(t, cloud.box.OfferAgain(t.Context(), "h2"))
+	must(t, cloud.box.OfferAgain(t.Context(), cloud.offered().after))
 	equal(t, "offered", keys(cloud.offered()), "a")
 }
 
 // A node that is older than its peer keeps what only a newer one can do.
 func TestLetterOfAnUnknownKindActsOnceAfterAnUpgrade(t *testing.T) {
-	cloud, home := newNode(t, "c1"), newNode(t, "h1")
+	cloud, home := newNode(t), newNode(t)
 	knows := home.box
 	home.box = letters.NewBox(home.db, letters.Options{})
 	long := letter("d", "ben")
@@ -172,14 +172,14 @@ func TestLetterOfAnUnknownKindActsOnceAfterAnUpgrade(t *testing.T) {
 	home.refuse["b"] = fault.New(fault.NotFound, "run_not_found", "There is no such run.")
 	home.refuse["c"] = errBusy
 	home.box = knows
-	if _, err := home.box.Receive(t.Context(), nil); !errors.Is(err, errBusy) {
+	if _, err := home.box.Receive(t.Context(), "", nil); !errors.Is(err, errBusy) {
 		t.Errorf("the failure is told: %v", err)
 	}
 	equal(t, "done", home.done(), "a d")
 	equal(t, "parked", home.parked(), "c: letter_of_unknown_kind, b: run_not_found")
 	clear(home.refuse)
 	for range 2 {
-		equal(t, "acked", home.receive([]letters.Letter{letter("a", "ann"), letter("b", "ann")}), "a b")
+		equal(t, "acked", home.receive(call{letters: []letters.Letter{letter("a", "ann"), letter("b", "ann")}}), "a b")
 	}
 	equal(t, "done", home.done(), "a d c")
 	equal(t, "parked", home.parked(), "b: run_not_found")

@@ -32,7 +32,6 @@ type Client struct {
 	sets    []Set
 	crash   func(point string)
 	greeted atomic.Bool
-	as      atomic.Pointer[string] // the incarnation of this node that the peer was told of last
 	looking atomic.Bool            // whether the loops run and the first page is not here yet
 	offers  offers
 	compare compare
@@ -110,8 +109,8 @@ func (c *Client) exchangeHellos(ctx context.Context) error {
 	was := c.status.peerIncarnation()
 	if was != "" && was != theirs.Incarnation || known && theirs.Read != nil && *theirs.Read != read {
 		c.doubtOffers() // its file was put back, or only looks so because an offer is under way
+		c.lettersLoop.Wake()
 	}
-	c.as.Store(&mine.Incarnation)
 	c.offers.grow(theirs.PageLimit)
 	c.status.met(theirs, after, time.Duration(theirs.Now-(mine.Now+after)/2)*time.Millisecond)
 	return nil

@@ -62,11 +62,6 @@ func (e *end) meet(ctx context.Context, theirs Hello) error {
 	if err := e.raise(ctx, theirs.Highest); err != nil {
 		return err
 	}
-	if e.letters != nil {
-		if err := e.letters.OfferAgain(ctx, theirs.Incarnation); err != nil {
-			return err
-		}
-	}
 	if !e.status.anyAside() {
 		return nil
 	}

@@ -3,7 +3,9 @@ package link
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
+	"net/url"
 
 	"tandem/internal/sync/letters"
 )
@@ -15,9 +17,11 @@ const (
 
 // lettersPage is what crosses of letters, either way.
 type lettersPage struct {
-	Letters     []letters.Letter `json:"letters"`
-	Ack         []string         `json:"ack,omitempty"` // keys of the other's letters, that need not come again
-	Incarnation string           `json:"incarnation"`   // of who acks: what one life has taken, the next may have lost
+	Letters []letters.Letter `json:"letters"`
+	After   string           `json:"after"`          // the last of the sender's letters that the other acked
+	Ack     []string         `json:"ack,omitempty"`  // keys of the other's letters, that need not come again
+	Of      string           `json:"of,omitempty"`   // the after that came with the letters acked
+	Lost    bool             `json:"lost,omitempty"` // the sender does not know the after that came: it was put back
 }
 
 // Exchange hands letters over both ways until no end has one that the other takes.
@@ -35,36 +39,42 @@ func (c *Client) Exchange(ctx context.Context) error {
 }
 
 func (c *Client) exchangeOnce(ctx context.Context) (moved bool, err error) {
-	var theirs lettersPage
-	if err := c.peer.Call(ctx, http.MethodGet, "letters", nil, &theirs); err != nil {
+	mine, after, err := c.letters.Oldest(ctx, lettersACall)
+	if err != nil {
 		return false, err
 	}
-	// An ack is good for lives that were greeted. One that began since would have the
-	// same letters come for ever.
-	if mine := c.log.Incarnation(); c.as.Load() == nil || mine != *c.as.Load() || theirs.Incarnation != c.status.peerIncarnation() {
-		if err := c.Greet(ctx); err != nil {
-			return false, err
-		}
+	var theirs lettersPage
+	if err := c.peer.Call(ctx, http.MethodGet, "letters?"+url.Values{"after": {after}}.Encode(), nil, &theirs); err != nil {
+		return false, err
+	}
+	if theirs.Lost {
+		return true, c.letters.OfferAgain(ctx, after)
 	}
 	// What cannot be taken now keeps nothing else away.
-	ack, failed := c.letters.Receive(ctx, theirs.Letters)
-	mine, err := c.letters.Oldest(ctx, lettersACall)
-	if err != nil || len(ack)+len(mine) == 0 {
-		return false, cmp.Or(err, failed)
+	ack, failed := c.letters.Receive(ctx, theirs.After, theirs.Letters)
+	lost := errors.Is(failed, letters.ErrPutBack)
+	if lost {
+		failed = nil
+	}
+	if len(ack)+len(mine) == 0 && !lost {
+		return false, failed
 	}
 	var answer lettersPage
-	in := lettersPage{Letters: mine, Ack: ack, Incarnation: c.log.Incarnation()}
+	in := lettersPage{Letters: mine, After: after, Ack: ack, Of: theirs.After, Lost: lost}
 	if err := c.peer.Call(ctx, http.MethodPost, "letters", in, &answer); err != nil {
 		return false, err
 	}
-	if err := c.letters.Acked(ctx, answer.Incarnation, answer.Ack); err != nil {
+	if answer.Lost {
+		return true, cmp.Or(c.letters.OfferAgain(ctx, after), failed)
+	}
+	if err := c.letters.Acked(ctx, after, answer.Ack); err != nil {
 		return false, err
 	}
-	return len(ack)+len(answer.Ack) > 0, failed
+	return lost || len(ack)+len(answer.Ack) > 0, failed
 }
 
-// exchangeLetters is the round of the loop. It greets first, since acks are good for
-// the incarnation that was greeted.
+// exchangeLetters is the round of the loop. It greets first: nothing is said to a node
+// that is none of the other's kind.
 func (c *Client) exchangeLetters(ctx context.Context) error {
 	if err := c.greet(ctx); err != nil {
 		return err
@@ -74,20 +84,25 @@ func (c *Client) exchangeLetters(ctx context.Context) error {
 
 // waitingLetters names the oldest letter that waits for the peer; empty: none does.
 func (s *Server) waitingLetters(ctx context.Context) (string, error) {
-	oldest, err := s.letters.Oldest(ctx, 1)
+	oldest, _, err := s.letters.Oldest(ctx, 1)
 	if err != nil || len(oldest) == 0 {
 		return "", err
 	}
 	return oldest[0].Key, nil
 }
 
-// give answers with the letters that wait for the peer.
+// give answers with the letters that wait for the peer, and says whether the last one
+// that it takes for acked is known here.
 func (s *Server) give(w http.ResponseWriter, r *http.Request) error {
-	oldest, err := s.letters.Oldest(r.Context(), lettersACall)
+	oldest, after, err := s.letters.Oldest(r.Context(), lettersACall)
 	if err != nil {
 		return err
 	}
-	return s.writeJSON(w, r, lettersPage{Letters: oldest, Incarnation: s.log.Incarnation()})
+	known, err := s.letters.Has(r.Context(), r.URL.Query().Get("after"))
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, r, lettersPage{Letters: oldest, After: after, Lost: !known})
 }
 
 // receive takes the peer's letters and its acks of this node's.
@@ -100,12 +115,18 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) error {
 	if err := unmarshal(b, &in); err != nil {
 		return err
 	}
-	if err := s.letters.Acked(r.Context(), in.Incarnation, in.Ack); err != nil {
+	if in.Lost {
+		err = s.letters.OfferAgain(r.Context(), in.Of)
+	} else {
+		err = s.letters.Acked(r.Context(), in.Of, in.Ack)
+	}
+	if err != nil {
 		return err
 	}
-	ack, err := s.letters.Receive(r.Context(), in.Letters)
-	if err != nil { // those that were taken are acked; the others come again
+	ack, err := s.letters.Receive(r.Context(), in.After, in.Letters)
+	lost := errors.Is(err, letters.ErrPutBack)
+	if err != nil && !lost { // those that were taken are acked; the others come again
 		s.logger.WarnContext(r.Context(), "a letter could not be taken yet", "peer", s.name, "error", err)
 	}
-	return s.writeJSON(w, r, lettersPage{Letters: []letters.Letter{}, Ack: ack, Incarnation: s.log.Incarnation()})
+	return s.writeJSON(w, r, lettersPage{Letters: []letters.Letter{}, Ack: ack, Lost: lost})
 }

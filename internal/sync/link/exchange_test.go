@@ -161,7 +161,7 @@ func TestLettersComeAgainToAReaderOfAnotherIncarnation(t *testing.T) {
 		fresh.restart()
 		again := fresh.post()
 		l.cloud, l.letters = fresh, again.Box
-		must(t, c.Exchange(t.Context())) // which greets whoever is new
+		must(t, c.Exchange(t.Context()))
 		equal(t, "at the new file", again.acted(), "up")
 	})
 }

@@ -14,10 +14,11 @@ CREATE TABLE letters_sent (
 CREATE INDEX letters_sent_waiting ON letters_sent (owner, n) WHERE acked_at IS NULL;
 CREATE INDEX letters_sent_acked ON letters_sent (acked_at) WHERE acked_at IS NOT NULL;
 
--- Which life of the reader the acks are from. Those of another life are void.
+-- The last letter that the reader has acked, by the first half of its key's SHA-256
+-- in hexadecimal. A reader that does not know it was put back and has lost letters.
 CREATE TABLE letters_reader (
-  one         INTEGER PRIMARY KEY CHECK (one = 1),
-  incarnation TEXT NOT NULL
+  one  INTEGER PRIMARY KEY CHECK (one = 1),
+  last TEXT NOT NULL
 ) STRICT;
 
 -- What has come from the other node and acted, or was parked. These stay for ever,
