@@ -14,7 +14,6 @@ import (
 	"tandem/internal/config"
 	"tandem/internal/push"
 	"tandem/internal/sqlite"
-	"tandem/internal/sync/link"
 )
 
 // finding is one thing that the doctor looked at.
@@ -168,7 +167,7 @@ func examineFile(ctx context.Context, db *sqlite.DB) finding {
 
 // doctorFor is what only the running node knows.
 func (n *node) doctorFor(ctx context.Context, _ struct{}) ([]finding, error) {
-	found := []finding{examineFile(ctx, n.folder.todos), examineFile(ctx, n.folder.users), n.examineAccounts(ctx), n.examinePeer()}
+	found := append([]finding{examineFile(ctx, n.folder.todos), examineFile(ctx, n.folder.users), n.examineAccounts(ctx)}, n.examinePeer()...)
 	dead, err := n.outbox.Dead(ctx)
 	if err != nil {
 		return nil, err
@@ -205,38 +204,4 @@ func (n *node) examineAccounts(ctx context.Context) finding {
 		return finding{"accounts", warn, "nobody has an account", "tandem init --config FILE --email YOU@EXAMPLE.ORG"}
 	}
 	return finding{"accounts", warn, "the accounts have not come from " + n.Peer.Name + " yet", "Start that node, and make the first account there."}
-}
-
-func (n *node) examinePeer() finding {
-	switch {
-	case !n.Peer.On():
-		return finding{"peer", fine, "none configured: this node is alone", ""}
-	case n.client == nil:
-		return n.examineCaller()
-	}
-	s := n.client.Status()
-	switch {
-	case s.Code == link.CodeAside, s.Code == link.CodeHeld:
-		return finding{"peer", warn, s.Detail, "An admin finds them at /v1/sync/quarantine."}
-	case s.Code != "" && s.Code != link.CodeSkew: // the clocks are judged below
-		f := finding{"peer", fail, fmt.Sprintf("%s: %s (%s)", s.State, s.Detail, s.Code), ""}
-		if s.State == "offline" {
-			f.Mend = "Does it run, and does peer.url lead there?"
-		}
-		return f
-	case s.Version == "":
-		return finding{"peer", warn, "not greeted yet", "Wait a moment and look again."}
-	}
-	return n.judge(s.Scheduler, s.Skew.Milliseconds(), s.Version)
-}
-
-func (n *node) examineCaller() finding {
-	g := n.heard.Load()
-	if g == nil {
-		return finding{"peer", fail, n.Peer.Name + " has not called since the start", "Does it run, and does its peer.url lead here?"}
-	}
-	if ago := n.out.now().Sub(g.at); ago > peerSilent {
-		return finding{"peer", fail, fmt.Sprintf("%s has not called for %v", n.Peer.Name, ago.Round(1e9)), "Does it run, and does its peer.url lead here?"}
-	}
-	return n.judge(g.Scheduler, g.Now-g.at.UnixMilli(), g.Version)
 }

@@ -5,29 +5,50 @@ import (
 	"time"
 
 	"tandem/internal/config"
+	"tandem/internal/sync/link"
 )
 
-const (
-	peerSilent = time.Minute      // a peer that has not called for so long, three greetings, is away
-	skewNoted  = 30 * time.Second // clocks further apart are worth a word
-	skewBad    = 5 * time.Minute  // and so far apart, a late edit looks like an early one
-)
+// examinePeer tells what GET /v1/sync/status does: how the calls of this node to its
+// peer go, or those of the peer to this one.
+func (n *node) examinePeer() []finding {
+	if n.contact == nil {
+		return []finding{{"peer", fine, "none configured: this node is alone", ""}}
+	}
+	s := n.contact.status()
+	found := []finding{n.examineLink(s)}
+	for _, w := range s.Warnings {
+		if w.Code != link.CodeSkew { // the clocks are looked at with the link
+			found = append(found, finding{"sync", warn, w.Detail, w.Mend})
+		}
+	}
+	return found
+}
 
-// judge says how the two nodes go together. Both clocks are in milliseconds.
-func (n *node) judge(theirs string, skew int64, version string) finding {
-	apart := (time.Duration(skew) * time.Millisecond).Abs().Round(time.Second)
-	mine := n.Scheduler.Mode
+// examineLink says whether the nodes talk, and how they go together.
+func (n *node) examineLink(s link.Status) finding {
+	does := "Does it run, and does peer.url lead there?"
+	if n.client == nil {
+		does = "Does it run, and does its peer.url lead here?"
+	}
+	const schedulers = "Set scheduler.mode to active on one node."
+	mine, theirs, apart := n.Scheduler.Mode, config.Mode(s.Scheduler), s.Skew.Abs().Round(time.Second)
 	switch {
-	case mine == config.Off && config.Mode(theirs) == config.Off:
-		return finding{"peer", fail, "both schedulers are off: nobody rings", "Set scheduler.mode to active on one node."}
-	case mine != config.Active && config.Mode(theirs) != config.Active:
-		return finding{"peer", fail, fmt.Sprintf("no scheduler is active (here %s, there %s): nobody rings", mine, theirs), "Set scheduler.mode to active on one node."}
-	case mine == config.Active && config.Mode(theirs) == config.Active:
+	case s.State == link.Offline:
+		return finding{"peer", fail, fmt.Sprintf("%s: %s (%s)", s.State, s.Detail, s.Code), does}
+	case s.Broken():
+		return finding{"peer", fail, fmt.Sprintf("%s: %s (%s)", s.State, s.Detail, s.Code), ""}
+	case s.HeardAt == 0:
+		return finding{"peer", warn, n.Peer.Name + " has not been heard of since the start", does}
+	case mine == config.Off && theirs == config.Off:
+		return finding{"peer", fail, "both schedulers are off: nobody rings", schedulers}
+	case mine != config.Active && theirs != config.Active:
+		return finding{"peer", fail, fmt.Sprintf("no scheduler is active (here %s, there %s): nobody rings", mine, theirs), schedulers}
+	case mine == config.Active && theirs == config.Active:
 		return finding{"peer", fail, "both schedulers are active: each reminder would ring twice", "Set scheduler.mode to standby on one node."}
-	case apart > skewBad:
+	case s.Clock == link.Red:
 		return finding{"peer", fail, fmt.Sprintf("the clocks are %v apart", apart), "Turn on time synchronisation on both machines."}
-	case apart > skewNoted:
+	case s.Clock == link.Amber:
 		return finding{"peer", warn, fmt.Sprintf("the clocks are %v apart", apart), "Turn on time synchronisation on both machines."}
 	}
-	return finding{"peer", fine, fmt.Sprintf("%s answers (version %s)", n.Peer.Name, version), ""}
+	return finding{"peer", fine, fmt.Sprintf("%s answers (version %s)", n.Peer.Name, s.Version), ""}
 }

@@ -71,7 +71,7 @@ func TestANodeOutlivesWhateverAnswersInItsPeersPlace(t *testing.T) {
 				equal(t, "home works", b.home.todos(), "0-1 from home")
 				status := b.home.node.client.Status()
 				equal(t, "what is wrong", status.Code, c.code)
-				found := b.home.node.examinePeer()
+				found := b.home.node.examinePeer()[0]
 				if found.Level != fail || !strings.Contains(found.Detail, status.Detail) || status.Detail == "" {
 					t.Errorf("the doctor says %s %q", found.Level, found.Detail)
 				}
@@ -80,7 +80,7 @@ func TestANodeOutlivesWhateverAnswersInItsPeersPlace(t *testing.T) {
 				healed()
 				equal(t, "home, healed", b.home.todos(), "0-1 from home, 1-1 from the cloud")
 				equal(t, "the state, healed", b.home.node.client.Status().State, "ok")
-				equal(t, "the doctor, healed", b.home.node.examinePeer().Level, fine)
+				equal(t, "the doctor, healed", b.home.node.examinePeer()[0].Level, fine)
 				b.alike()
 				b.home.off()
 				if strings.Contains(b.home.log.String(), bubbleSecret) {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"tandem/internal/api"
@@ -46,8 +45,7 @@ type node struct {
 	client    *link.Client // as peer
 	server    *link.Server // nil: nobody calls this node
 	letters   *letters.Box
-	contact   *contact                 // nil: there is no peer
-	heard     atomic.Pointer[greeting] // the peer's last; nil: none since the start
+	contact   *contact // nil: there is no peer
 	handler   http.Handler
 	loops     []*loop.Loop
 	polling   context.Context // ends at shutdown, and with it the polls that are held open
@@ -88,12 +86,6 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 	}
 	n.handler = api.New(n.services())
 	return n, nil
-}
-
-// greeting is what the peer said of itself, and when.
-type greeting struct {
-	link.Hello
-	at time.Time
 }
 
 // authority reports whether accounts and push tokens live here: at the node with
@@ -207,7 +199,6 @@ func (n *node) services() api.Services {
 			Log: n.log, Name: n.Peer.Name, Sets: n.sets(), Letters: n.letters, Hello: n.hello, Stop: n.polling, Crash: n.out.crash, Logger: n.logger,
 			Posts: []link.Post{link.NewPost("push-tokens", n.tokens.Receive), link.NewPost("push-tokens/unregistered", n.tokens.Unregistered)},
 			Asks:  []link.Ask{link.NewAsk("pair", n.answerPair), link.NewAsk("secret", n.answerRotate)},
-			Heard: func(h link.Hello) { n.heard.Store(&greeting{h, n.out.now()}) },
 		})
 		n.loops = append(n.loops, n.server.Loop())
 		n.keepContact(n.server.Status)

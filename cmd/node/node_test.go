@@ -134,9 +134,10 @@ func TestClocksThatDisagreeLoseNothing(t *testing.T) { // E06
 		equal(t, "the cloud", b.cloud.todos(), "0-1 call May, "+ref+" buy oat milk")
 		b.alike()
 		settle(time.Minute) // until they have greeted each other again
-		found := b.home.node.examinePeer()
-		if found.Level != fail || !strings.Contains(found.Detail, "1h10m0s") {
-			t.Errorf("the doctor says %+v", found)
+		for _, m := range []*machine{b.home, b.cloud} {
+			if found := m.node.examinePeer()[0]; found.Level != fail || !strings.Contains(found.Detail, "1h10m0s") {
+				t.Errorf("the doctor of %s says %+v", m.config.Node.Name, found)
+			}
 		}
 		b.quiet()
 	})

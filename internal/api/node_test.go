@@ -61,7 +61,6 @@ type node struct {
 	clock   time.Time
 	logged  bytes.Buffer
 	secrets []string // what no line of the log may have in it
-	heard   []link.Hello
 }
 
 // newNode starts a node on 1 February 2026 with two people, anna being its admin.
@@ -116,7 +115,7 @@ func (n *node) wire() {
 		Log: n.log, Name: "local", Sets: []link.Set{accounts, pushTokens}, Stop: n.stopped, Crash: n.crashes, Logger: log,
 		Posts: []link.Post{link.NewPost("push-tokens", tokens.Receive), link.NewPost("push-tokens/unregistered", tokens.Unregistered)},
 		Asks:  []link.Ask{link.NewAsk("pair", n.pair)},
-		Hello: n.hello, Heard: func(h link.Hello) { n.heard = append(n.heard, h) },
+		Hello: n.hello,
 	})
 	n.services = Services{
 		DB: n.db, Users: n.accounts, Settings: settings.NewStore(n.db, n.log, messages.MovedTx),

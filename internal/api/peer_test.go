@@ -67,7 +67,7 @@ func TestToAStrangerEachPathOfThePeersIsAlike(t *testing.T) {
 		}
 	}
 	equal(t, "rows", n.rows(), rows)
-	equal(t, "greetings", len(n.heard), 0)
+	equal(t, "version of who greeted", n.services.Link().Version, "")
 	n.local().get("/peer/v1/nowhere").refuses(404, "no_such_route")
 	n.local().ask("PUT", "/peer/v1/changes", "").refuses(405, "method_not_allowed")
 }
@@ -128,7 +128,7 @@ func TestWhatIsNoPageIsNotApplied(t *testing.T) {
 		}
 	}
 	equal(t, "rows", n.rows(), rows)
-	equal(t, "greetings", len(n.heard), 0)
+	equal(t, "version of who greeted", n.services.Link().Version, "")
 	n.fromPeer(entry)
 	equal(t, "todos", n.count(`SELECT count(*) FROM todos`), 1)
 }
@@ -208,16 +208,17 @@ func TestAPageOfferedTwiceIsAppliedOnce(t *testing.T) {
 func TestTheNodesGreetEachOther(t *testing.T) {
 	n := newNode(t)
 	theirs := n.hello()
-	theirs.Node, theirs.Origin, theirs.Scheduler, theirs.Incarnation = "local", 0, "active", "other"
+	theirs.Node, theirs.Origin, theirs.Scheduler, theirs.Incarnation, theirs.Version = "local", 0, "active", "other", "theirs"
 	greeting := func(h link.Hello) string { b, _ := json.Marshal(h); return string(b) }
 	a := n.local().post("/peer/v1/hello", greeting(theirs)).wants(200)
 	equal(t, "name", a.text("node"), "cloud")
 	equal(t, "incarnation", a.text("incarnation"), n.log.Incarnation())
-	equal(t, "heard", fmt.Sprint(n.heard[0]), fmt.Sprint(theirs))
+	heard := n.services.Link()
+	equal(t, "heard", heard.Version+" "+heard.Scheduler, "theirs active")
 	for _, h := range []link.Hello{n.hello(), {Node: "local", Origin: 1, Protocol: link.Protocol}, {Node: "other", Protocol: link.Protocol}, {Node: "local", Protocol: link.Range{Min: 2, Max: 2}}, {}} {
 		n.local().post("/peer/v1/hello", greeting(h)).wants(200) // the caller sees for itself
 	}
-	equal(t, "greetings that count", len(n.heard), 1)
+	equal(t, "the greeting that counts", n.services.Link().Version, "theirs")
 }
 
 // The copies that the other node keeps are given whole, and to it alone.

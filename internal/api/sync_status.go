@@ -18,12 +18,6 @@ type SyncState struct {
 	Silent int64 // Unix ms since when one direction works no more, where that is a day or longer; 0: both do
 }
 
-// Clocks that far apart are worth a word, and that far a warning.
-const (
-	skewAmber = 30 * time.Second
-	skewRed   = 5 * time.Minute
-)
-
 // asideShown is how many entries in quarantine a status shows. The list has all.
 const asideShown = 20
 
@@ -70,13 +64,13 @@ type syncCompared struct {
 }
 
 type syncQuarantine struct {
-	Counts map[string]int `json:"counts" doc:"Here, by kind; without deletes that are held"`
-	Held   int            `json:"held" doc:"Deletes that wait for a decision here"`
-	Items  []asideBody    `json:"items" doc:"The oldest of all of them; the list at /v1/sync/quarantine goes on"`
-	Peer   []refusedBody  `json:"peer" doc:"What is set aside at the other node, as far as it tells"`
+	Counts map[string]int   `json:"counts" doc:"Here, by kind; without deletes that are held"`
+	Held   int              `json:"held" doc:"Deletes that wait for a decision here"`
+	Items  []asideBody      `json:"items" doc:"The oldest of all of them; the list at /v1/sync/quarantine goes on"`
+	Peer   []asideThereBody `json:"peer" doc:"What is set aside at the other node, as far as it tells"`
 }
 
-type refusedBody struct {
+type asideThereBody struct {
 	Table  string `json:"table"`
 	UID    string `json:"uid"`
 	Kind   string `json:"kind"`
@@ -90,17 +84,17 @@ type syncOutput struct{ Body syncBody }
 func (a *api) syncStatus(ctx context.Context, _ *struct{}) (*syncOutput, error) {
 	b := syncBody{State: "alone", Detail: "This node has no peer: what it holds is nowhere else."}
 	admin := caller(ctx).Role == users.Admin
-	var refused []sync.Quarantined
+	var there []sync.Quarantined
 	if a.Link != nil {
 		s := a.Link()
-		b, refused = showSync(s, a.DB.Now(), admin), s.Refused
+		b, there = showSync(s, a.DB.Now(), admin), s.Aside
 	}
 	b.Renewed, b.Ahead = a.Replica.Renewed(), a.Replica.Ahead()
 	if !admin {
 		return &syncOutput{b}, nil
 	}
 	var err error
-	b.Quarantine, err = a.syncQuarantine(ctx, refused)
+	b.Quarantine, err = a.syncQuarantine(ctx, there)
 	return &syncOutput{b}, err
 }
 
@@ -111,13 +105,11 @@ func showSync(s SyncState, now time.Time, admin bool) syncBody {
 		Fetch: showWay(s.FetchedAt, s.ToFetch), Send: showWay(s.OfferedAt, s.ToOffer),
 	}
 	switch {
-	case b.State == link.OK && s.HeardAt == 0:
-		b.State, b.Detail = link.CatchingUp, "This node has started and not heard of the other one yet."
 	case b.State == link.OK:
 		b.Detail = "What is written on one node is on the other at once."
-	case b.State == link.CatchingUp:
+	case b.State == link.CatchingUp && b.Detail == "":
 		b.Detail = "What was written while the nodes were apart is crossing."
-	case !admin && (b.Code == "quarantine" || b.Code == "deletes_held"):
+	case !admin && (b.Code == link.CodeAside || b.Code == link.CodeHeld):
 		b.Detail = "Something that came waits for an admin. All else crosses."
 	}
 	if s.Silent > 0 {
@@ -125,7 +117,7 @@ func showSync(s SyncState, now time.Time, admin bool) syncBody {
 		b.Banner = fmt.Sprintf("%s not synced for %d h, since %s.", s.Peer, int(now.Sub(since).Hours()), stamp(s.Silent))
 	}
 	if s.HeardAt > 0 {
-		b.Clock = showClock(s.Status)
+		b.Clock = &syncClock{s.Skew.Milliseconds(), s.Clock, s.Clocks}
 	}
 	if s.Reset != "" {
 		b.Reset = &syncReset{stamp(s.ResetAt), s.Reset}
@@ -150,18 +142,7 @@ func showWay(success int64, pending *int64) *syncWay {
 	return w
 }
 
-func showClock(s link.Status) *syncClock {
-	c := &syncClock{s.Skew.Milliseconds(), "green", s.Clocks}
-	switch off := s.Skew.Abs(); {
-	case off >= skewRed:
-		c.Level = "red"
-	case off >= skewAmber:
-		c.Level = "amber"
-	}
-	return c
-}
-
-func (a *api) syncQuarantine(ctx context.Context, refused []sync.Quarantined) (*syncQuarantine, error) {
+func (a *api) syncQuarantine(ctx context.Context, there []sync.Quarantined) (*syncQuarantine, error) {
 	counts, err := a.Replica.QuarantineCounts(ctx)
 	if err != nil {
 		return nil, err
@@ -170,13 +151,13 @@ func (a *api) syncQuarantine(ctx context.Context, refused []sync.Quarantined) (*
 	if err != nil {
 		return nil, err
 	}
-	q := &syncQuarantine{Counts: counts, Held: counts[sync.HeldDelete], Items: []asideBody{}, Peer: []refusedBody{}}
+	q := &syncQuarantine{Counts: counts, Held: counts[sync.HeldDelete], Items: []asideBody{}, Peer: []asideThereBody{}}
 	delete(counts, sync.HeldDelete)
 	for _, i := range items {
 		q.Items = append(q.Items, showAside(i))
 	}
-	for _, r := range refused {
-		q.Peer = append(q.Peer, refusedBody{r.Table, r.UID.String(), r.Kind, r.Reason, stamp(r.At)})
+	for _, r := range there {
+		q.Peer = append(q.Peer, asideThereBody{r.Table, r.UID.String(), r.Kind, r.Reason, stamp(r.At)})
 	}
 	return q, nil
 }

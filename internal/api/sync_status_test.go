@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 // linked gives the node a link that stands as s says.
 func (n *node) linked(s SyncState) {
+	s.Clock = cmp.Or(s.Clock, link.Green)
 	n.services.Link = func() SyncState { return s }
 	n.handler = New(n.services)
 }
@@ -70,14 +72,12 @@ func TestWhatAStatusSays(t *testing.T) {
 	}{
 		"well": {SyncState{Status: link.Status{State: link.OK, HeardAt: at, FetchedAt: at, ToFetch: &three}},
 			map[string]any{"state": "ok", "fetch.pending": 3.0, "send.pending": nil, "send.last_success": nil, "clock.level": "green", "compared": nil}},
-		"just started": {SyncState{Status: link.Status{State: link.OK}}, map[string]any{"state": "catching_up", "clock": nil}},
+		"just started": {SyncState{Status: link.Status{State: link.CatchingUp, Detail: "Not yet."}}, map[string]any{"state": "catching_up", "detail": "Not yet.", "clock": nil}},
 		"catching up":  {SyncState{Status: link.Status{State: link.CatchingUp, HeardAt: at}}, map[string]any{"state": "catching_up"}},
 		"paused": {SyncState{Status: link.Status{State: link.Paused, Code: "peer_version", Detail: "Upgrade it."}},
 			map[string]any{"state": "paused", "code": "peer_version", "detail": "Upgrade it."}},
-		"behind": {SyncState{Status: link.Status{State: link.OK, HeardAt: at, Skew: -5 * time.Minute, Clocks: "Late."}},
+		"behind": {SyncState{Status: link.Status{State: link.OK, HeardAt: at, Skew: -5 * time.Minute, Clock: link.Red, Clocks: "Late."}},
 			map[string]any{"clock.level": "red", "clock.skew_ms": -300000.0, "clock.detail": "Late."}},
-		"a little ahead": {SyncState{Status: link.Status{State: link.OK, HeardAt: at, Skew: 30*time.Second - time.Millisecond}}, map[string]any{"clock.level": "green"}},
-		"ahead":          {SyncState{Status: link.Status{State: link.OK, HeardAt: at, Skew: 30 * time.Second}}, map[string]any{"clock.level": "amber"}},
 		"dead for a day": {SyncState{Status: link.Status{Peer: "home", State: link.Offline, Detail: "It is away."}, Silent: at - 25*3600_000},
 			map[string]any{"banner": "home not synced for 25 h, since 2026-01-31T11:00:00Z.", "detail": "It is away."}},
 		"alike": {SyncState{Status: link.Status{State: link.OK, HeardAt: at, Compared: &link.Comparison{At: at, Line: "x"}}},
@@ -113,7 +113,7 @@ func TestWhatAStatusTellsAnAdminOnly(t *testing.T) {
 	s := SyncState{Status: link.Status{
 		State: link.Attention, Code: "quarantine", Detail: "77 entries could not be taken.", HeardAt: 1,
 		Quarantine: map[string]int{"malformed": 25},
-		Refused:    []sync.Quarantined{{Table: "todos", UID: uid, Kind: "refused", Reason: "it is 77 characters too long", At: 1000}},
+		Aside:      []sync.Quarantined{{Table: "todos", UID: uid, Kind: "refused", Reason: "it is 77 characters too long", At: 1000}},
 		Compared:   &link.Comparison{At: 1, Differing: 77, Explained: 77, Line: "77 in quarantine"},
 	}}
 	for _, code := range []string{"quarantine", "deletes_held"} {

@@ -363,7 +363,7 @@ func TestBadRowKeepsNoOtherAwayAndIsShownOnBothNodes(t *testing.T) {
 				equal(t, "good rows, at once", read[int](sound, `SELECT count(*) FROM todos`), 50)
 				time.Sleep(time.Minute)
 				for end, status := range map[string]link.Status{"local": c.Status(), "cloud": l.server().Status()} {
-					here := status.Quarantine[sync.Unencodable] + len(status.Refused)
+					here := status.Quarantine[sync.Unencodable] + len(status.Aside)
 					if status.Code != "quarantine" || status.State != link.Attention || here != 1 || !strings.Contains(status.Detail, "1 entries") {
 						t.Errorf("%s shows %s %q %d", end, status.State, status.Detail, here)
 					}

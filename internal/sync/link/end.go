@@ -34,7 +34,7 @@ func (e *end) introduce(ctx context.Context) (h Hello, err error) {
 	if h.Highest, err = e.log.Highest(ctx); err != nil {
 		return h, err
 	}
-	if h.Refused, err = e.log.Quarantine(ctx, refusedShown); err != nil {
+	if h.Aside, err = e.log.Quarantine(ctx, asideShown); err != nil {
 		return h, err
 	}
 	read, err := e.log.Cursor(ctx, e.name)

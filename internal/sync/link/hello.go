@@ -33,8 +33,8 @@ func (r *Range) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// refusedShown is how many entries in quarantine a greeting tells of.
-const refusedShown = 100
+// asideShown is how many entries in quarantine a greeting tells of.
+const asideShown = 100
 
 // Hello is what each node says of itself, every 20 s.
 type Hello struct {
@@ -48,7 +48,7 @@ type Hello struct {
 	PageLimit   int                 `json:"page_limit"`
 	Schemas     map[string][]string `json:"schemas"`           // table to the fields that this version knows
 	Highest     map[string][2]int64 `json:"highest"`           // table to the largest id of each origin
-	Refused     []sync.Quarantined  `json:"refused"`           // what it could not take or send, oldest first
+	Aside       []sync.Quarantined  `json:"aside"`             // what it could not take or send, oldest first
 	Pending     *int64              `json:"pending,omitempty"` // entries of its log that the other has not read
 	Read        *string             `json:"read,omitempty"`    // how far it has read the other's log, as it stands in its file
 }

@@ -172,9 +172,9 @@ func TestGreetingTellsOfAHundredEntriesInQuarantineAtMost(t *testing.T) {
 		offer(t, l, `{"from":"","to":"x","rows":[`+strings.Join(bad, ",")+`]}`)
 		must(t, c.Greet(t.Context()))
 		s := c.Status()
-		equal(t, "told", len(s.Refused), 100)
+		equal(t, "told", len(s.Aside), 100)
 		equal(t, "state", s.State+" "+s.Code, "attention quarantine")
-		equal(t, "of the table", s.Refused[0].Table, "todos")
+		equal(t, "of the table", s.Aside[0].Table, "todos")
 		equal(t, "at the cloud", l.server().Status().State, link.Attention)
 	})
 }

@@ -116,7 +116,7 @@ func (l *line) server() *link.Server {
 	if l.served != l.cloud.log {
 		l.served = l.cloud.log
 		l.answering = link.NewServer(link.ServerOptions{
-			Log: l.cloud.log, Name: "local", Sets: l.sets, Letters: l.letters, Stop: context.Background(), Heard: func(link.Hello) {}, Crash: l.crash,
+			Log: l.cloud.log, Name: "local", Sets: l.sets, Letters: l.letters, Stop: context.Background(), Crash: l.crash,
 			Logger: slog.New(slog.NewTextHandler(&l.said, nil)), Hello: l.greeting,
 		})
 	}

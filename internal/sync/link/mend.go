@@ -128,7 +128,7 @@ func (r *comparing) explained(ctx context.Context, lists ...[]json.RawMessage) (
 		return nil, err
 	}
 	known := map[string]bool{}
-	for _, q := range append(aside, r.status.refusedThere()...) {
+	for _, q := range append(aside, r.status.asideThere()...) {
 		known[q.UID.String()] = true
 	}
 	all := map[string]bool{}

@@ -25,7 +25,7 @@ type Server struct {
 	codec   codec
 	started int64 // Unix ms
 
-	refused   error         // why the peer's last greeting was refused; under mu, as is all below
+	barred    error         // why the peer's last greeting did not count; under mu, as is all below
 	heldUntil time.Time     // polls wait until then
 	released  chan struct{} // closed when they need not any more; nil: nobody waits
 }
@@ -39,7 +39,6 @@ type ServerOptions struct {
 	Posts   []Post       // what else the peer may send
 	Asks    []Ask        // and what it may ask for besides
 	Hello   func() Hello
-	Heard   func(Hello)        // each greeting of the peer
 	Stop    context.Context    // ends the polls that are held open
 	Crash   func(point string) // called at sync.served and sync.applied
 	Logger  *slog.Logger
@@ -123,7 +122,7 @@ func (s *Server) greeted(w http.ResponseWriter, r *http.Request) error {
 	}
 	err = theirs.Check(mine, s.name)
 	s.mu.Lock()
-	s.refused = err
+	s.barred = err
 	s.mu.Unlock()
 	s.status.called(mine.Now)
 	if s.status.note(lineHello, err) == nil {
@@ -134,7 +133,6 @@ func (s *Server) greeted(w http.ResponseWriter, r *http.Request) error {
 		if theirs.Pending != nil && *theirs.Pending == 0 {
 			s.status.breaks()
 		}
-		s.Heard(theirs)
 	}
 	s.status.tell(r.Context(), s.logger, s.name)
 	return s.writeJSON(w, r, mine)
@@ -167,12 +165,12 @@ func (s *Server) listen() {
 	}
 }
 
-// accepted has c answer unless the peer's last greeting was refused: it may be a copy
+// accepted has c answer unless the peer's last greeting did not count: it may be a copy
 // of this node, or speak another protocol.
 func (s *Server) accepted(c call) call {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		s.mu.Lock()
-		err := s.refused
+		err := s.barred
 		s.mu.Unlock()
 		if err != nil {
 			return err

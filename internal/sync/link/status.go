@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	gosync "sync"
 	"time"
 
@@ -30,38 +31,54 @@ const (
 	CodeSkew  = "clock_skew"
 )
 
-// Clocks that are further apart than skewNoted are worth a word. Beyond skewBad a
-// late edit looks like an early one.
+// How far apart the clocks are.
 const (
-	skewNoted = 30 * time.Second
-	skewBad   = 5 * time.Minute
+	Green = "green"
+	Amber = "amber" // worth a word
+	Red   = "red"   // a late edit may look like an early one
+)
+
+// Where Amber begins, and where Red does.
+const (
+	skewAmber = 30 * time.Second
+	skewRed   = 5 * time.Minute
 )
 
 // Status is how replication stands, for people. Times are Unix ms; 0: not yet.
 type Status struct {
-	Peer      string `json:"peer"`
-	State     string `json:"state"`
-	Code      string `json:"code,omitempty"`
-	Detail    string `json:"detail,omitempty"`
-	HeardAt   int64  `json:"heard_at,omitempty"`   // the last greeting
-	FetchedAt int64  `json:"fetched_at,omitempty"` // when the peer's log was last read, or known to be read
-	OfferedAt int64  `json:"offered_at,omitempty"` // when the peer last read this node's
+	Peer      string
+	State     string
+	Code      string
+	Detail    string
+	HeardAt   int64 // the last greeting
+	FetchedAt int64 // when the peer's log was last read, or known to be read
+	OfferedAt int64 // when the peer last read this node's
 
-	ToFetch *int64 `json:"to_fetch,omitempty"` // entries of the peer's log that are not here; nil: not known yet
-	ToOffer *int64 `json:"to_offer,omitempty"` // entries of this node's log that the peer has not read
+	ToFetch *int64 // entries of the peer's log that are not here; nil: not known yet
+	ToOffer *int64 // entries of this node's log that the peer has not read
 
-	Version    string             `json:"version,omitempty"`   // of the peer
-	Scheduler  string             `json:"scheduler,omitempty"` // of the peer
-	Skew       time.Duration      `json:"-"`                   // the peer's clock less this one's
-	SkewMS     int64              `json:"skew_ms"`
-	Clocks     string             `json:"clocks,omitempty"` // a sentence about the skew where it matters
-	Quarantine map[string]int     `json:"quarantine"`       // what is set aside here, by kind
-	Refused    []sync.Quarantined `json:"refused"`          // what is set aside at the peer, at most 100
+	Version    string             // of the peer
+	Scheduler  string             // of the peer
+	Skew       time.Duration      // the peer's clock less this one's
+	Clock      string             // what that comes to: Green, Amber or Red
+	Clocks     string             // a sentence about it; empty where it is Green
+	Quarantine map[string]int     // what is set aside here, by kind
+	Aside      []sync.Quarantined // what is set aside at the peer, at most 100
+	Warnings   []Warning          // what deserves a look although everything crosses
 
-	Reset   string `json:"reset,omitempty"` // why a log was last read from its start, here or there
-	ResetAt int64  `json:"reset_at,omitempty"`
+	Reset   string // why a log was last read from its start, here or there
+	ResetAt int64
 
-	Compared *Comparison `json:"compared,omitempty"` // the last one that was made
+	Compared *Comparison // the last one that was made
+}
+
+// Warning is something that keeps nothing from crossing, and waits for a person. Mend
+// is what that person may do, where Detail does not say it.
+type Warning struct{ Code, Detail, Mend string }
+
+// Broken reports whether Code says why calls fail, and not what else to look at.
+func (s Status) Broken() bool {
+	return s.Code != "" && !slices.ContainsFunc(s.Warnings, func(w Warning) bool { return w.Code == s.Code })
 }
 
 // line is one of the ways in which the nodes talk. Each may fail while the others
@@ -131,11 +148,11 @@ func (s *status) peerIncarnation() string {
 	return s.theirs.Incarnation
 }
 
-// refusedThere is what the peer has set aside, at most 100 entries of it.
-func (s *status) refusedThere() []sync.Quarantined {
+// asideThere is what the peer has set aside, at most 100 entries of it.
+func (s *status) asideThere() []sync.Quarantined {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.theirs.Refused
+	return s.theirs.Aside
 }
 
 // called keeps that the peer greeted, whatever it said.
@@ -237,9 +254,11 @@ func (s *status) snapshot(name string) Status {
 	defer s.mu.Unlock()
 	out := Status{
 		Peer: name, State: OK, HeardAt: s.heard, FetchedAt: s.fetched, OfferedAt: s.offered, ToFetch: s.toFetch, ToOffer: s.toOffer,
-		Version: s.theirs.Version, Scheduler: s.theirs.Scheduler, Skew: s.skew, SkewMS: s.skew.Milliseconds(), Clocks: clocks(name, s.skew),
-		Quarantine: maps.Clone(s.counts), Refused: slices.Clone(s.theirs.Refused), Reset: s.reset, ResetAt: s.resetAt, Compared: s.compared,
+		Version: s.theirs.Version, Scheduler: s.theirs.Scheduler, Skew: s.skew, Quarantine: maps.Clone(s.counts), Aside: slices.Clone(s.theirs.Aside),
+		Reset: s.reset, ResetAt: s.resetAt, Compared: s.compared,
 	}
+	out.Clock, out.Clocks = clocks(name, s.skew)
+	out.Warnings = out.warnings()
 	switch err := s.failedLocked(); {
 	case err != nil:
 		f := fault.From(err)
@@ -250,45 +269,55 @@ func (s *status) snapshot(name string) Status {
 		case ErrPeerVersion.Code:
 			out.State = Paused
 		}
+	case s.heard == 0:
+		out.State, out.Detail = CatchingUp, "This node has started and not heard of the other one yet."
 	case s.passEnd > 0:
 		out.State = CatchingUp
-	default:
-		out.warn()
+	case len(out.Warnings) > 0:
+		first := out.Warnings[0]
+		out.State, out.Code, out.Detail = Attention, first.Code, strings.TrimSpace(first.Detail+" "+first.Mend)
 	}
 	return out
 }
 
-// warn says what deserves a look although everything crosses.
-func (s *Status) warn() {
-	held, aside := s.Quarantine[sync.HeldDelete], len(s.Refused)
+// warnings are the Warnings, what is most urgent first.
+func (s *Status) warnings() (all []Warning) {
+	held, aside := s.Quarantine[sync.HeldDelete], len(s.Aside)
 	for kind, n := range s.Quarantine {
 		if kind != sync.HeldDelete {
 			aside += n
 		}
 	}
-	switch {
-	case held > 0:
-		s.State, s.Code, s.Detail = Attention, CodeHeld, fmt.Sprintf("%d deletes that came from %s at once are held back until an admin says whether they were meant.", held, s.Peer)
-	case aside > 0:
-		s.State, s.Code, s.Detail = Attention, CodeAside, fmt.Sprintf("%d entries could not be taken, here or by %s. All others cross.", aside, s.Peer)
-	case s.Skew.Abs() >= skewBad:
-		s.State, s.Code, s.Detail = Attention, CodeSkew, s.Clocks
+	if held > 0 {
+		all = append(all, Warning{CodeHeld, fmt.Sprintf("%d deletes that came from %s at once are held back.", held, s.Peer),
+			"An admin says whether they were meant: POST /v1/sync/held/decision."})
 	}
+	if aside > 0 {
+		all = append(all, Warning{CodeAside, fmt.Sprintf("%d entries could not be taken, here or by %s. All others cross.", aside, s.Peer),
+			"An admin finds why at /v1/sync/quarantine of the node that has them."})
+	}
+	if s.Clock == Red {
+		all = append(all, Warning{Code: CodeSkew, Detail: s.Clocks})
+	}
+	return all
 }
 
-// clocks says how far the peer's clock is off, where that is worth a word.
-func clocks(peer string, skew time.Duration) string {
+// clocks says how far the peer's clock is off, in a word and, where that matters, in
+// a sentence.
+func clocks(peer string, skew time.Duration) (level, detail string) {
 	way, off := "ahead of", skew.Abs().Round(time.Second)
 	if skew < 0 {
 		way = "behind"
 	}
-	switch {
-	case off >= skewBad:
-		return fmt.Sprintf("The clock of %s is %v %s this one. Of two edits the wrong one may win: turn on time synchronisation on both machines.", peer, off, way)
-	case off >= skewNoted:
-		return fmt.Sprintf("The clock of %s is %v %s this one. Turn on time synchronisation on both machines.", peer, off, way)
+	const mend = " Turn on time synchronisation on both machines."
+	detail = fmt.Sprintf("The clock of %s is %v %s this one.", peer, off, way)
+	switch off = skew.Abs(); {
+	case off >= skewRed:
+		return Red, detail + " Of two edits the wrong one may win." + mend
+	case off >= skewAmber:
+		return Amber, detail + mend
 	}
-	return ""
+	return Green, ""
 }
 
 // tell writes one line to the log when the link breaks, when it breaks in another

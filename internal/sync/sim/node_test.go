@@ -82,7 +82,7 @@ func (n *node) talk() {
 		return
 	}
 	n.server = link.NewServer(link.ServerOptions{
-		Log: n.log, Letters: n.box, Name: "local", Hello: hello, Heard: func(link.Hello) {}, Stop: ctx, Crash: n.crash, Logger: logger,
+		Log: n.log, Letters: n.box, Name: "local", Hello: hello, Stop: ctx, Crash: n.crash, Logger: logger,
 	})
 }
 

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"tandem/internal/sync/link"
+)
+
+// findings is what the doctor of a node says of its peer, one line each.
+func (m *machine) findings() string {
+	var lines []string
+	for _, f := range m.node.examinePeer() {
+		lines = append(lines, fmt.Sprint(f.Level, " ", f.Check, ": ", f.Detail, " → ", f.Mend))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// The doctor and the status say the same at the node that calls and at the one that
+// is called.
+func TestTheDoctorAndTheStatusAgreeAtBothNodes(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		both := func(when string, want map[string]string) {
+			t.Helper()
+			for _, m := range []*machine{b.home, b.cloud} {
+				name := m.config.Node.Name
+				status, said := m.node.contact.status(), m.findings()
+				if !strings.Contains(said, want[name]) {
+					t.Errorf("%s, the doctor of %s says\n%s\nand not %q", when, name, said, want[name])
+				}
+				if status.Code != "" && !strings.Contains(said, status.Detail) && !strings.Contains(strings.ReplaceAll(said, " → ", " "), status.Detail) {
+					t.Errorf("%s, the status of %s says %q, and the doctor\n%s", when, name, status.Detail, said)
+				}
+			}
+		}
+		settle(time.Minute)
+		both("well", map[string]string{"home": "ok peer: cloud answers", "cloud": "ok peer: home answers"})
+
+		cursor, err := b.cloud.node.log.Cursor(t.Context(), "home")
+		must(t, err)
+		later := json.RawMessage(`{"table": "later", "origin": 0, "id": 1, "uid": "11111111111111111111111111111111", "updated_at": 7, "updated_by": "home"}`)
+		_, err = b.cloud.node.log.Apply(t.Context(), "home", cursor, cursor, []json.RawMessage{later})
+		must(t, err)
+		settle(time.Minute)
+		for _, m := range []*machine{b.home, b.cloud} {
+			equal(t, m.config.Node.Name+": state", m.node.contact.status().Code, link.CodeAside)
+		}
+		both("with one entry aside", map[string]string{"home": "warn sync: 1 entries could not be taken", "cloud": "warn sync: 1 entries could not be taken"})
+		both("and besides", map[string]string{"home": "ok peer: cloud answers", "cloud": "ok peer: home answers"})
+
+		b.link.cut()
+		settle(3 * time.Minute)
+		both("cut", map[string]string{
+			"home": "fail peer: offline: The other node cannot be reached. (peer_away) → Does it run, and does peer.url lead there?",
+			"cloud": "fail peer: offline: The other node has not called for more than a minute.",
+		})
+	})
+}
