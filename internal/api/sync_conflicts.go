@@ -85,9 +85,6 @@ func showConflict(c sync.Conflict) conflictBody {
 	if c.Stands.UpdatedBy != "" {
 		now := s.version(c.Stands)
 		b.Stands = &now
-		if (b.Lost.DeletedAt == nil) != (now.DeletedAt == nil) {
-			b.Differs = []string{"deleted_at"}
-		}
 	}
 	return b
 }

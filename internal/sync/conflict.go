@@ -57,6 +57,9 @@ func (l *Log) conflictTx(tx *sqlite.Tx, stays, goes *Row) error {
 	}
 	version := *goes
 	version.Seen = ""
+	if version.DeletedAt != nil {
+		version.Fields = nil // what the delete removed came with it to one node alone, or not any more
+	}
 	body, err := json.Marshal(lost{goes.Table, version})
 	if err != nil {
 		return fmt.Errorf("conflict of %s %s: %w", goes.Table, goes.Ref, err)
@@ -92,7 +95,7 @@ type Conflict struct {
 	At      int64
 	Lost    Version
 	Stands  Version
-	Differs []string // the fields in which they differ, by name; deleted_at among them
+	Differs []string // the fields in which they differ, by name; or deleted_at alone
 }
 
 // ConflictPlace is where a conflict stands in the list, newest first.
@@ -149,16 +152,17 @@ func (l *Log) conflict(tx *sqlite.Tx, f Fact) (Conflict, lost, error) {
 	return c, body, nil
 }
 
-// differs returns the names of the fields in which two versions differ, sorted.
+// differs returns the names of the fields in which two versions differ, sorted; of a
+// delete, only that it is one.
 func (v Version) differs(other Version) []string {
+	if (v.DeletedAt == nil) != (other.DeletedAt == nil) {
+		return []string{"deleted_at"}
+	}
 	both := maps.Clone(v.Fields)
 	maps.Copy(both, other.Fields)
 	names := slices.DeleteFunc(slices.Collect(maps.Keys(both)), func(name string) bool {
 		return bytes.Equal(v.Fields[name], other.Fields[name])
 	})
-	if (v.DeletedAt == nil) != (other.DeletedAt == nil) {
-		names = append(names, "deleted_at")
-	}
 	slices.Sort(names)
 	return names
 }
@@ -184,13 +188,13 @@ func (l *Log) BringBackTx(tx *sqlite.Tx, owner string, uid UID) (string, Ref, er
 		return "", Ref{}, cmp.Or(err, error(ErrNoConflict))
 	}
 	next := now
-	next.Fields, next.DeletedAt = body.Lost.Fields, body.Lost.DeletedAt
-	if next.Fields, err = t.canonical(next.Fields); err != nil {
-		return "", Ref{}, ErrNoConflict.Because(err)
-	}
-	if next.DeletedAt != nil {
+	if next.DeletedAt = body.Lost.DeletedAt; next.DeletedAt != nil {
 		at := tx.Millis()
 		next.DeletedAt = &at
+	} else if next.Fields, err = t.canonical(body.Lost.Fields); err != nil {
+		return "", Ref{}, ErrNoConflict.Because(err)
+	} else if err := next.check(); err != nil { // it lost here and was never sent
+		return "", Ref{}, ErrNoConflict.Because(err)
 	}
 	as := now.Fields
 	if t.BroughtBack != nil {

@@ -144,10 +144,10 @@ func TestDeletesAndEditsThatMeet(t *testing.T) {
 		differs       string
 	}{
 		"edit loses to delete": {
-			func(n *node, r sync.Ref) { n.edit(r, "content", "edited") }, (*node).remove, "", 1, "content deleted_at",
+			func(n *node, r sync.Ref) { n.edit(r, "content", "edited") }, (*node).remove, "", 1, "deleted_at",
 		},
 		"delete loses to edit": {
-			(*node).remove, func(n *node, r sync.Ref) { n.edit(r, "content", "edited") }, "edited", 1, "content deleted_at",
+			(*node).remove, func(n *node, r sync.Ref) { n.edit(r, "content", "edited") }, "edited", 1, "deleted_at",
 		},
 		"two deletes": {(*node).remove, (*node).remove, "", 0, ""},
 		"the same edit": {
@@ -353,4 +353,44 @@ func TestConflictOfATombstoneThatNamesNobodyHasAnOwner(t *testing.T) {
 	local.took(wire(t, map[string]any{"content": "lost", "seen": map[string]any{"local/1": 1000}, "updated_by": "local"}))
 	local.took(wire(t, map[string]any{"owner": nil, "content": nil, "updated_at": 2000, "deleted_at": 2000, "seen": map[string]any{"cloud/1": 2000}}))
 	equal(t, "conflicts", len(local.conflicts("ann")), 1)
+}
+
+// A delete removes a text that is too large to cross, and loses to an edit of the other
+// node. Each node meets the two by itself, and tells of the same.
+func TestDeleteThatLosesIsToldAlikeAtBothNodes(t *testing.T) {
+	local, cloud := pair(t)
+	r := local.add("first")
+	settle(t, local, cloud)
+	cloud.edit(r, "content", strings.Repeat("x", 300<<10))
+	cloud.remove(r)
+	local.skew = time.Second
+	local.edit(r, "content", "edited")
+	up, down := cloud.page(local), local.page(cloud)
+	cloud.skew = 2 * time.Second
+	must(t, cloud.apply(local, up))
+	must(t, local.apply(cloud, down))
+	quiet(t, local, cloud)
+	for _, n := range []*node{local, cloud} {
+		equal(t, "content at "+n.name, n.content(r), "edited")
+		equal(t, "conflicts at "+n.name, len(n.conflicts("ann")), 1)
+		equal(t, "aside at "+n.name, n.aside(), "")
+	}
+}
+
+// A version that could not cross lost where it was written. To bring it back would keep
+// all that follows from crossing.
+func TestVersionThatCannotBeSentIsNotBroughtBack(t *testing.T) {
+	local, cloud := pair(t)
+	r := local.add("first")
+	settle(t, local, cloud)
+	cloud.edit(r, "content", strings.Repeat("x", 300<<10))
+	local.skew = time.Second
+	local.edit(r, "content", "edited")
+	settle(t, local, cloud)
+	c := cloud.conflicts("ann")
+	equal(t, "conflicts", len(c), 1)
+	if _, err := cloud.bringBack("ann", c[0].UID); !errors.Is(err, sync.ErrNoConflict) {
+		t.Error("it was brought back:", err)
+	}
+	equal(t, "content", cloud.content(r), "edited")
 }

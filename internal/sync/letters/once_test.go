@@ -150,7 +150,7 @@ func TestEachLetterActsOnceAndInOrder(t *testing.T) {
 		p := newPost(t, rt)
 		rt.Repeat(map[string]func(*rapid.T){
 			"send": p.send, "send more": p.send, "offer": p.offer, "arrive": p.arrive, "arrive too": p.arrive,
-			"acked": p.acked,
+			"acked":   p.acked,
 			"restart": func(*rapid.T) { p.nodes[p.pick()].restart() },
 		})
 		p.rest()

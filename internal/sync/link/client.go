@@ -32,7 +32,7 @@ type Client struct {
 	sets    []Set
 	crash   func(point string)
 	greeted atomic.Bool
-	looking atomic.Bool            // whether the loops run and the first page is not here yet
+	looking atomic.Bool // whether the loops run and the first page is not here yet
 	offers  offers
 	compare compare
 	live    live

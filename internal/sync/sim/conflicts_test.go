@@ -22,8 +22,8 @@ func (w *world) bringBack() {
 		table, ref, err = n.log.BringBackTx(tx, "ann", c.UID)
 		return err
 	})
-	if err != nil && c.Stands.UpdatedBy == "" {
-		w.tell("%s cannot bring back a version of a row that is not here", n)
+	if err != nil && (c.Stands.UpdatedBy == "" || w.poisoned(c)) {
+		w.tell("%s cannot bring back a version of a row that is not here, or that cannot be sent", n)
 		return
 	}
 	w.must(err)
@@ -38,6 +38,18 @@ func (w *world) bringBack() {
 	}
 	n.wrote(h, found[0])
 	w.tell("%s brings back what %s was: %v", n, h.name, found[0].version())
+}
+
+// poisoned reports whether the version that lost is one that no other node can take.
+func (w *world) poisoned(c sync.Conflict) bool {
+	for _, h := range w.rows {
+		for _, v := range h.versions {
+			if v.poison != "" && v.at == c.Lost.UpdatedAt && v.by == c.Lost.UpdatedBy {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checkConflicts is invariant 6: each version that lost to one which had not seen it

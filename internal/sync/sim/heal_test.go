@@ -139,7 +139,10 @@ func (n *node) keeps(h *history) {
 	if !r.version().over(h.versions[held.version]) {
 		n.w.fail("%s keeps %s with %v, under the delete %v", n, h.name, r.version(), h.versions[held.version])
 	}
-	n.wrote(h, r)
+	v := r.version()
+	v.poison, v.spoilt = h.versions[mine.version].poison, h.versions[mine.version].spoilt // it says what was here
+	n.ought.write(h, v)
+	n.w.count.written++
 }
 
 // upkeep is what a node does each hour.
