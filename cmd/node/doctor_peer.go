@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tandem/internal/config"
+	"tandem/internal/sync/letters"
 	"tandem/internal/sync/link"
 )
 
@@ -21,7 +23,16 @@ func (n *node) examinePeer() []finding {
 			found = append(found, finding{"sync", warn, w.Detail, w.Mend})
 		}
 	}
-	return found
+	return append(append(found, examineLetters("this node", s.Parked)...), examineLetters(n.Peer.Name, s.ParkedThere)...)
+}
+
+// examineLetters tells of letters that are lost for good; of others a warning tells.
+func examineLetters(node string, parked []letters.Parked) []finding {
+	lost := slices.DeleteFunc(slices.Clone(parked), letters.Parked.Waits)
+	if len(lost) == 0 {
+		return nil
+	}
+	return []finding{{"letters", warn, fmt.Sprintf("nothing came of %d letters at %s in the last 30 days; the newest: %s", len(lost), node, lost[0].Detail), lost[0].Mend(node)}}
 }
 
 // examineLink says whether the nodes talk, and how they go together.

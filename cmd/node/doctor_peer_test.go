@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"tandem/internal/sqlite"
 	"tandem/internal/sync/link"
 )
 
@@ -51,10 +52,28 @@ func TestTheDoctorAndTheStatusAgreeAtBothNodes(t *testing.T) {
 		both("with one entry aside", map[string]string{"home": "warn sync: 1 entries could not be taken", "cloud": "warn sync: 1 entries could not be taken"})
 		both("and besides", map[string]string{"home": "ok peer: cloud answers", "cloud": "ok peer: home answers"})
 
+		for i, kind := range []string{"letter_of_unknown_kind", "run_over"} {
+			must(t, b.cloud.node.folder.todos.Write(t.Context(), func(tx *sqlite.Tx) error {
+				_, err := tx.Exec(`
+					INSERT INTO letters_parked (key, owner, kind, body, code, detail, parked_at)
+					VALUES (?, 'ann', 'turn', x'', ?, 'It is over.', 1)`, i, kind)
+				return err
+			}))
+		}
+		settle(time.Minute)
+		both("with two letters parked at the cloud", map[string]string{
+			"home":  "warn sync: 1 letters ask for what cloud cannot do yet. → Upgrade cloud: the letter is tried again",
+			"cloud": "warn sync: 1 letters ask for what this node cannot do yet. → Upgrade this node: the letter is tried again",
+		})
+		both("of the other one", map[string]string{
+			"home":  "warn letters: nothing came of 1 letters at cloud in the last 30 days; the newest: It is over. → It is not tried again.",
+			"cloud": "warn letters: nothing came of 1 letters at this node in the last 30 days; the newest: It is over. → It is not tried again.",
+		})
+
 		b.link.cut()
 		settle(3 * time.Minute)
 		both("cut", map[string]string{
-			"home": "fail peer: offline: The other node cannot be reached. (peer_away) → Does it run, and does peer.url lead there?",
+			"home":  "fail peer: offline: The other node cannot be reached. (peer_away) → Does it run, and does peer.url lead there?",
 			"cloud": "fail peer: offline: The other node has not called for more than a minute.",
 		})
 	})

@@ -192,7 +192,7 @@ func (n *node) hello() link.Hello {
 func (n *node) services() api.Services {
 	s := api.Services{
 		DB: n.folder.todos, Users: n.users, Settings: n.settings, Todos: n.todos, Scheduler: n.messages,
-		Tokens: n.tokens, Replica: n.log, Ready: n.ready, Secret: n.folder.secret, Version: version(), Crash: n.out.crash, Log: n.logger,
+		Tokens: n.tokens, Replica: n.log, Letters: n.letters, Ready: n.ready, Secret: n.folder.secret, Version: version(), Crash: n.out.crash, Log: n.logger,
 	}
 	if n.Peer.On() && n.Node.Origin == 1 {
 		n.server = link.NewServer(link.ServerOptions{
@@ -202,7 +202,11 @@ func (n *node) services() api.Services {
 		})
 		n.loops = append(n.loops, n.server.Loop())
 		n.keepContact(n.server.Status)
+		s.Compare = n.server.CompareSoon
 		s.Peer = &api.Peer{Name: n.Peer.Name, Match: n.keys.Match, Pairing: n.admit, Server: n.server}
+	}
+	if n.client != nil {
+		s.Compare = n.client.CompareSoon
 	}
 	if n.contact != nil {
 		s.Link = n.contact.state

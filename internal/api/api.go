@@ -19,6 +19,7 @@ import (
 	"tandem/internal/settings"
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
+	"tandem/internal/sync/letters"
 	"tandem/internal/todos"
 	"tandem/internal/users"
 )
@@ -32,7 +33,9 @@ type Services struct {
 	Scheduler *scheduler.Store
 	Tokens    *push.Tokens
 	Replica   *sync.Log        // of what both nodes have: what gave way in it, and what was set aside
+	Letters   *letters.Box     // of which some may be parked
 	Link      func() SyncState // nil: this node has no peer
+	Compare   func()           // has both nodes compared as soon as they are at rest; nil: this node has no peer
 	Peer      *Peer            // nil: this node has no peer that could call
 	Ready     func(context.Context) error
 	Secret    []byte // the node's own; list cursors and request keys are sealed with keys derived from it
@@ -99,6 +102,7 @@ func (a *api) routes() {
 	add(a, route{"GET", "/v1/sync/quarantine", "What could not be taken or sent", 200, admin}, a.listQuarantine)
 	add(a, route{"POST", "/v1/sync/quarantine/{id}/retry", "Try one entry again now", 200, admin}, a.retryQuarantined)
 	add(a, route{"POST", "/v1/sync/quarantine/{id}/discard", "Forget one entry", 200, admin}, a.discardQuarantined)
+	add(a, route{"POST", "/v1/sync/compare", "Look now whether both nodes hold the same", 202, admin}, a.compare)
 	add(a, route{"POST", "/v1/sync/held/decision", "Decide whether the deletes that are held were meant", 200, admin}, a.decideHeld)
 }
 

@@ -20,6 +20,7 @@ import (
 	"tandem/internal/settings"
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
+	"tandem/internal/sync/letters"
 	"tandem/internal/sync/link"
 	"tandem/internal/todos"
 	"tandem/internal/users"
@@ -120,6 +121,7 @@ func (n *node) wire() {
 	n.services = Services{
 		DB: n.db, Users: n.accounts, Settings: settings.NewStore(n.db, n.log, messages.MovedTx),
 		Todos: todos.NewStore(n.db, n.log, zone), Scheduler: scheduler.NewStore(n.db, n.log, messages), Tokens: tokens, Replica: n.log,
+		Letters: letters.NewBox(n.db, letters.Options{}), Compare: server.CompareSoon,
 		Peer: &Peer{
 			Name: "local", Match: func(s string) bool { return s == peerSecret }, Pairing: func(s string) bool { return s == pairCode }, Server: server,
 		},

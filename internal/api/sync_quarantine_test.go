@@ -14,6 +14,7 @@ var sealed = map[string]string{
 	"/v1/sync/quarantine/todos:" + junkUID + "/retry":   "",
 	"/v1/sync/quarantine/todos:" + junkUID + "/discard": "",
 	"/v1/sync/held/decision":                            `{"verdict": "keep"}`,
+	"/v1/sync/compare":                                  "",
 }
 
 const junkUID = "11111111111111111111111111111111"

@@ -3,10 +3,12 @@ package api
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
+	"tandem/internal/sync/letters"
 	"tandem/internal/sync/link"
 	"tandem/internal/users"
 )
@@ -18,7 +20,8 @@ type SyncState struct {
 	Silent int64 // Unix ms since when one direction works no more, where that is a day or longer; 0: both do
 }
 
-// asideShown is how many entries in quarantine a status shows. The list has all.
+// asideShown is how many entries in quarantine, and how many parked letters, a status
+// shows. The list of entries has all.
 const asideShown = 20
 
 type syncBody struct {
@@ -35,6 +38,7 @@ type syncBody struct {
 	Ahead      int64           `json:"stamped_ahead,omitempty" doc:"How many versions came, since this node started, that say they were written tomorrow or later. They are taken, and an edit wins over them; a clock was wrong"`
 	Renewed    string          `json:"renewed,omitempty" doc:"Why this node's log was begun anew, at its start or since"`
 	Quarantine *syncQuarantine `json:"quarantine,omitempty" doc:"What is set aside; for admins only"`
+	Letters    *syncLetters    `json:"letters,omitempty" doc:"Letters between the nodes of which nothing came, for 30 days; for admins only"`
 }
 
 type syncPeer struct {
@@ -78,23 +82,43 @@ type asideThereBody struct {
 	At     string `json:"at"`
 }
 
+type syncLetters struct {
+	Parked int          `json:"parked" doc:"How many here"`
+	Items  []parkedBody `json:"items" doc:"The newest of them"`
+	Peer   []parkedBody `json:"peer" doc:"Those at the other node, as far as it tells"`
+}
+
+// parkedBody holds nothing of what the letter says: an admin is not its owner.
+type parkedBody struct {
+	Key    string `json:"key"`
+	Owner  string `json:"owner" doc:"The id of the account whose it is"`
+	Kind   string `json:"kind"`
+	Code   string `json:"code" doc:"Why; stable"`
+	Detail string `json:"detail" doc:"Why, for a person"`
+	Mend   string `json:"mend" doc:"What to do about it"`
+	At     string `json:"at"`
+}
+
 type syncOutput struct{ Body syncBody }
 
 // syncStatus tells everybody how replication stands, and admins what it set aside.
 func (a *api) syncStatus(ctx context.Context, _ *struct{}) (*syncOutput, error) {
 	b := syncBody{State: "alone", Detail: "This node has no peer: what it holds is nowhere else."}
 	admin := caller(ctx).Role == users.Admin
-	var there []sync.Quarantined
+	var s SyncState
 	if a.Link != nil {
-		s := a.Link()
-		b, there = showSync(s, a.DB.Now(), admin), s.Aside
+		s = a.Link()
+		b = showSync(s, a.DB.Now(), admin)
 	}
 	b.Renewed, b.Ahead = a.Replica.Renewed(), a.Replica.Ahead()
 	if !admin {
 		return &syncOutput{b}, nil
 	}
 	var err error
-	b.Quarantine, err = a.syncQuarantine(ctx, there)
+	if b.Quarantine, err = a.syncQuarantine(ctx, s.Aside); err != nil {
+		return nil, err
+	}
+	b.Letters, err = a.syncLetters(ctx, s)
 	return &syncOutput{b}, err
 }
 
@@ -109,7 +133,7 @@ func showSync(s SyncState, now time.Time, admin bool) syncBody {
 		b.Detail = "What is written on one node is on the other at once."
 	case b.State == link.CatchingUp && b.Detail == "":
 		b.Detail = "What was written while the nodes were apart is crossing."
-	case !admin && (b.Code == link.CodeAside || b.Code == link.CodeHeld):
+	case !admin && slices.Contains([]string{link.CodeAside, link.CodeHeld, link.CodeLetters}, b.Code):
 		b.Detail = "Something that came waits for an admin. All else crosses."
 	}
 	if s.Silent > 0 {
@@ -160,4 +184,24 @@ func (a *api) syncQuarantine(ctx context.Context, there []sync.Quarantined) (*sy
 		q.Peer = append(q.Peer, asideThereBody{r.Table, r.UID.String(), r.Kind, r.Reason, stamp(r.At)})
 	}
 	return q, nil
+}
+
+func (a *api) syncLetters(ctx context.Context, s SyncState) (*syncLetters, error) {
+	n, err := a.Letters.CountParked(ctx)
+	if err != nil {
+		return nil, err
+	}
+	here, err := a.Letters.Parked(ctx, asideShown)
+	if err != nil {
+		return nil, err
+	}
+	return &syncLetters{n, showParked(here, "this node"), showParked(s.ParkedThere, s.Peer)}, nil
+}
+
+func showParked(list []letters.Parked, node string) []parkedBody {
+	all := []parkedBody{}
+	for _, p := range list {
+		all = append(all, parkedBody{p.Key, p.Owner, p.Kind, p.Code, p.Detail, p.Mend(node), stamp(p.At)})
+	}
+	return all
 }

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"tandem/internal/fault"
+	"tandem/internal/sqlite"
 	"tandem/internal/sync"
+	"tandem/internal/sync/letters"
 	"tandem/internal/sync/link"
 )
 
@@ -27,6 +30,7 @@ func TestTheStatusOfANodeWithoutAPeer(t *testing.T) {
 	equal(t, "fields", fmt.Sprint(len(a.json()), " ", a.text("state")), "2 alone")
 	a = n.anna.get("/v1/sync/status").wants(200)
 	equal(t, "counts", fmt.Sprint(a.at("quarantine")), "map[counts:map[] held:0 items:[] peer:[]]")
+	equal(t, "letters", fmt.Sprint(a.at("letters")), "map[items:[] parked:0 peer:[]]")
 	n.anna.post("/v1/sync/status", "").refuses(405, "method_not_allowed")
 }
 
@@ -153,4 +157,41 @@ func TestTheStatusTellsWhyTheLogBeganAnew(t *testing.T) {
 	if a.text("renewed") == "" || a.text("reset.reason") == "" {
 		t.Errorf("it tells neither: %s", a.body)
 	}
+}
+
+// Letters of which nothing came are an admin's to see, with what mends them; what they
+// say is nobody's.
+func TestTheStatusTellsOfLettersThatCameToNothing(t *testing.T) {
+	n := newNode(t)
+	n.services.Letters = letters.NewBox(n.db, letters.Options{Handle: func(_ *sqlite.Tx, l letters.Letter) error {
+		if l.Kind == "decision" {
+			return fault.New(fault.Conflict, "run_over", "That run is over.")
+		}
+		return letters.ErrUnknownKind
+	}})
+	there := letters.Parked{Key: "k", Owner: n.ben.id, Kind: "turn", Code: letters.ErrUnknownKind.Code, Detail: "Too new.", At: 1000}
+	n.linked(SyncState{Status: link.Status{Peer: "home", State: link.Attention, Code: link.CodeLetters, Detail: "77 letters.", HeardAt: 1, ParkedThere: []letters.Parked{there}}})
+	var come []letters.Letter
+	for i := range 25 {
+		come = append(come, letters.Letter{Key: fmt.Sprint("m", i), Owner: n.ben.id, Kind: "message", Body: json.RawMessage(`"hunter2"`)})
+	}
+	come = append(come, letters.Letter{Key: "d", Owner: n.ben.id, Kind: "decision", Body: json.RawMessage(`"hunter2"`)})
+	_, err := n.services.Letters.Receive(t.Context(), "", come)
+	n.must(err)
+
+	a := n.anna.get("/v1/sync/status").wants(200)
+	for path, want := range map[string]any{
+		"detail": "77 letters.", "letters.parked": 26.0, "letters.items.0.key": "d", "letters.items.0.code": "run_over", "letters.items.0.detail": "That run is over.",
+		"letters.items.0.mend": "It is not tried again. What it was for can be done anew on either node.", "letters.items.0.owner": n.ben.id,
+		"letters.items.1.mend": "Upgrade this node: the letter is tried again when it has been started anew.", "letters.items.1.at": "2026-02-01T12:00:00Z",
+		"letters.items.20": nil, "letters.peer.0.kind": "turn", "letters.peer.0.at": "1970-01-01T00:00:01Z",
+		"letters.peer.0.mend": "Upgrade home: the letter is tried again when it has been started anew.",
+	} {
+		equal(t, path, a.at(path), want)
+	}
+	if strings.Contains(string(a.body), "hunter2") {
+		t.Errorf("it tells what a letter says: %s", a.body)
+	}
+	a = n.ben.get("/v1/sync/status").wants(200)
+	equal(t, "a user is told", fmt.Sprint(a.at("letters"), " ", a.text("detail")), "<nil> Something that came waits for an admin. All else crosses.")
 }

@@ -236,6 +236,14 @@ func (n *node) parked() string {
 	return strings.Join(list, ", ")
 }
 
+// kept is the body of a parked letter.
+func (n *node) kept(key string) []byte {
+	n.t.Helper()
+	body, _, err := sqlite.ReadOne(context.Background(), n.db, sqlite.Value[[]byte], `SELECT body FROM letters_parked WHERE key = ?`, key)
+	must(n.t, err)
+	return body
+}
+
 func (n *node) count(table string) int {
 	n.t.Helper()
 	v, _, err := sqlite.ReadOne(context.Background(), n.db, sqlite.Value[int], `SELECT count(*) FROM `+table)

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
@@ -122,83 +121,4 @@ func lasting(err error) bool {
 		return true
 	}
 	return false
-}
-
-func parkTx(tx *sqlite.Tx, l Letter, cause error) error {
-	body := []byte(l.Body)
-	if body == nil || len(body) > MaxBody && l.check() != nil {
-		body = []byte{}
-	}
-	code, detail := reason(cause)
-	_, err := tx.Exec(`INSERT INTO letters_parked (key, owner, kind, body, code, detail, parked_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		brief(l.Key), brief(l.Owner), brief(l.Kind), body, code, detail, tx.Millis())
-	return err
-}
-
-// reason is what people are told of a fault: what they would read of it, and of a
-// letter that is malformed in which way.
-func reason(cause error) (code, detail string) {
-	f := fault.From(cause)
-	if errors.Is(f, ErrMalformed) && f.Unwrap() != nil {
-		return f.Code, f.Detail + " " + f.Unwrap().Error()
-	}
-	return f.Code, f.Detail
-}
-
-// brief makes any text fit for a column.
-func brief(s string) string {
-	s = s[:min(len(s), MaxName)]
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-}
-
-// Parked is a letter that could not be applied, or not sent.
-type Parked struct {
-	Letter
-	Code   string // of the fault
-	Detail string // for people
-	At     int64  // Unix ms
-	n      int64
-}
-
-// Parked returns the newest that were parked in the last 30 days.
-func (b *Box) Parked(ctx context.Context, limit int) ([]Parked, error) {
-	return sqlite.ReadAll(ctx, b.db, scanParked, selectParked+` ORDER BY n DESC LIMIT ?`, limit)
-}
-
-const selectParked = `SELECT key, owner, kind, body, code, detail, parked_at, n FROM letters_parked`
-
-func scanParked(r sqlite.Row) (p Parked, err error) {
-	var body []byte
-	err = r.Scan(&p.Key, &p.Owner, &p.Kind, &body, &p.Code, &p.Detail, &p.At, &p.n)
-	p.Body = body
-	return p, err
-}
-
-// reopen tries the letters of kinds that were not known when they came: this version
-// may be a newer one.
-func (b *Box) reopen(ctx context.Context) (failed error) {
-	all, err := sqlite.ReadAll(ctx, b.db, scanParked, selectParked+` WHERE code = ? ORDER BY n`, ErrUnknownKind.Code)
-	if err != nil {
-		return err
-	}
-	for _, p := range all {
-		err := b.db.Write(ctx, func(tx *sqlite.Tx) error {
-			n, err := tx.Exec(`DELETE FROM letters_parked WHERE n = ?`, p.n)
-			if err != nil || n == 0 {
-				return err
-			}
-			return b.Handle(tx, p.Letter)
-		})
-		if lasting(err) && !errors.Is(err, ErrUnknownKind) {
-			err = b.db.Write(ctx, func(tx *sqlite.Tx) error {
-				code, detail := reason(err)
-				_, err := tx.Exec(`UPDATE letters_parked SET code = ?, detail = ? WHERE n = ?`, code, detail, p.n)
-				return err
-			})
-		}
-		if !errors.Is(err, ErrUnknownKind) {
-			failed = errors.Join(failed, err)
-		}
-	}
-	return failed
 }

@@ -113,29 +113,68 @@ func scanLetter(r sqlite.Row) (l Letter, err error) {
 	return l, err
 }
 
+// Next returns the key of the oldest letter that waits; empty: none does.
+func (b *Box) Next(ctx context.Context) (string, error) {
+	key, _, err := sqlite.ReadOne(ctx, b.db, sqlite.Value[string], selectNext)
+	return key, err
+}
+
+const selectNext = `
+	SELECT key FROM letters_sent WHERE n = (
+		SELECT min((SELECT min(n) FROM letters_sent WHERE owner = w.owner AND acked_at IS NULL))
+		FROM (` + selectWaiting + `) AS w)`
+
+// selectTurns are the letters of one owner, oldest first.
+const selectTurns = `
+	SELECT n, octet_length(body)
+	FROM letters_sent
+	WHERE owner = ? AND acked_at IS NULL
+	ORDER BY n
+	LIMIT ?`
+
+// selectWaiting finds the owners of letters that wait by one step in the index for each,
+// however many letters each has.
+const selectWaiting = `
+	WITH RECURSIVE waiting (owner) AS (
+		SELECT min(owner) FROM letters_sent WHERE acked_at IS NULL
+		UNION ALL
+		SELECT (SELECT min(owner) FROM letters_sent WHERE acked_at IS NULL AND owner > waiting.owner)
+		FROM waiting
+		WHERE owner IS NOT NULL)
+	SELECT owner FROM waiting WHERE owner IS NOT NULL`
+
 // nextTx returns which letters go into a call, in their order: of each owner the
 // oldest, then of each the next.
 func nextTx(tx *sqlite.Tx, limit int) ([]int64, error) {
-	type waiting struct{ n, size int64 }
-	list, err := sqlite.All(tx, func(r sqlite.Row) (w waiting, err error) { return w, r.Scan(&w.n, &w.size) }, `
-		SELECT n, octet_length(body)
-		FROM (
-			SELECT n, row_number() OVER (PARTITION BY owner ORDER BY n) AS turn
-			FROM letters_sent
-			WHERE acked_at IS NULL
-			ORDER BY turn, n
-			LIMIT ?) JOIN letters_sent USING (n)
-		ORDER BY turn, n`, limit)
+	owners, err := sqlite.All(tx, sqlite.Value[string], selectWaiting)
+	if err != nil {
+		return nil, err
+	}
+	type waiting struct{ turn, n, size int64 }
+	var all []waiting
+	for _, owner := range owners {
+		turn := int64(0)
+		some, err := sqlite.All(tx, func(r sqlite.Row) (waiting, error) {
+			turn++
+			w := waiting{turn: turn}
+			return w, r.Scan(&w.n, &w.size)
+		}, selectTurns, owner, limit)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b waiting) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.n, b.n)) })
 	var places []int64
 	var size int64
-	for i, w := range list {
+	for i, w := range all[:min(limit, len(all))] {
 		if size += w.size; i > 0 && size > PageBytes {
 			break
 		}
 		places = append(places, w.n)
 	}
-	slices.SortFunc(places, cmp.Compare)
-	return places, err
+	slices.Sort(places)
+	return places, nil
 }
 
 // parkSentTx parks a letter of this node that cannot be sent: it was written by

@@ -84,26 +84,28 @@ func (c *Client) Status() Status { return c.status.snapshot(c.name) }
 // Greet tells the peer who calls and hears who answers. Nothing else is said to a
 // node that turns out to be a copy of this one or to speak another protocol.
 func (c *Client) Greet(ctx context.Context) error {
-	err := c.exchangeHellos(ctx)
+	theirs, err := c.exchangeHellos(ctx)
 	c.greeted.Store(err == nil)
+	if err == nil && theirs.Compare {
+		c.CompareSoon()
+	}
 	return c.status.note(lineHello, err)
 }
 
-func (c *Client) exchangeHellos(ctx context.Context) error {
+func (c *Client) exchangeHellos(ctx context.Context) (theirs Hello, err error) {
 	mine, err := c.introduce(ctx)
 	if err != nil {
-		return err
+		return theirs, err
 	}
-	theirs, err := c.callHello(ctx, mine)
-	if err != nil {
-		return err
+	if theirs, err = c.callHello(ctx, mine); err != nil {
+		return theirs, err
 	}
 	after := c.hello().Now
 	if err := theirs.Check(mine, c.name); err != nil {
-		return err
+		return theirs, err
 	}
 	if err := c.meet(ctx, theirs); err != nil {
-		return err
+		return theirs, err
 	}
 	read, known := c.status.read()
 	was := c.status.peerIncarnation()
@@ -113,7 +115,7 @@ func (c *Client) exchangeHellos(ctx context.Context) error {
 	}
 	c.offers.grow(theirs.PageLimit)
 	c.status.met(theirs, after, time.Duration(theirs.Now-(mine.Now+after)/2)*time.Millisecond)
-	return nil
+	return theirs, nil
 }
 
 // doubtOffers has this node ask how far the peer has read, now.

@@ -245,6 +245,53 @@ func TestComparisonsAreMadeByTime(t *testing.T) {
 	})
 }
 
+// Somebody at the cloud, which cannot call, asks for a comparison: home hears of it in
+// its next greeting, and the cloud of what came of it in the one after.
+func TestTheCloudHasHomeCompare(t *testing.T) {
+	linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
+		local.many(20, 0)
+		time.Sleep(time.Hour)
+		cloud.exec(`DELETE FROM todos WHERE id < 5`)
+		l.since("")
+		l.server().CompareSoon()
+		time.Sleep(time.Minute)
+		equal(t, "comparisons", l.since("GET digest")-1, 1) // and the buckets of one table
+		equal(t, "rows", read[int](cloud, `SELECT count(*) FROM todos`), 20)
+		for end, status := range map[string]link.Status{"local": c.Status(), "cloud": l.server().Status()} {
+			if status.Compared == nil || status.Compared.Repaired != 4 {
+				t.Errorf("%s shows %+v", end, status.Compared)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		equal(t, "comparisons after that", l.since("GET digest"), 0)
+	})
+}
+
+// While the line is cut nobody compares; what was asked for meanwhile is done then.
+func TestAComparisonThatWasAskedForWhileTheLineWasCut(t *testing.T) {
+	for _, at := range []string{"local", "cloud"} {
+		t.Run(at, func(t *testing.T) {
+			linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
+				local.many(20, 0)
+				time.Sleep(time.Hour)
+				l.cut()
+				time.Sleep(time.Minute)
+				cloud.exec(`DELETE FROM todos WHERE id < 5`)
+				if at == "local" {
+					c.CompareSoon()
+				} else {
+					l.server().CompareSoon()
+				}
+				time.Sleep(time.Hour)
+				equal(t, "rows while it is cut", read[int](cloud, `SELECT count(*) FROM todos`), 16)
+				l.heal()
+				time.Sleep(3 * time.Minute)
+				equal(t, "rows", read[int](cloud, `SELECT count(*) FROM todos`), 20)
+			})
+		})
+	}
+}
+
 // The other node asks for a table that this version does not have, or for junk.
 func TestDigestOfWhatIsNotThere(t *testing.T) {
 	_, cloud := pair(t)

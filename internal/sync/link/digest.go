@@ -28,6 +28,7 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 		}
 		return s.writeJSON(w, r, bucketsAnswer{buckets})
 	}
+	s.compare.Store(false) // it has begun; until the nodes are at rest it tries again by itself
 	// The peer's cursor before, and what it has not read after: whatever comes between
 	// shows in one of the two.
 	var answer digestAnswer

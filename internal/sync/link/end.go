@@ -34,9 +34,15 @@ func (e *end) introduce(ctx context.Context) (h Hello, err error) {
 	if h.Highest, err = e.log.Highest(ctx); err != nil {
 		return h, err
 	}
-	if h.Aside, err = e.log.Quarantine(ctx, asideShown); err != nil {
+	if h.Aside, err = e.log.Quarantine(ctx, toldOf); err != nil {
 		return h, err
 	}
+	if e.letters != nil {
+		if h.Parked, err = e.letters.Parked(ctx, toldOf); err != nil {
+			return h, err
+		}
+	}
+	h.Compared = e.status.lastCompared()
 	read, err := e.log.Cursor(ctx, e.name)
 	if err != nil {
 		return h, err
@@ -53,7 +59,7 @@ func (e *end) introduce(ctx context.Context) (h Hello, err error) {
 		}
 		h.Pending = &n
 	}
-	e.status.looked(counts, h.Pending)
+	e.status.looked(counts, h.Parked, h.Pending)
 	return h, nil
 }
 

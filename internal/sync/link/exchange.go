@@ -18,10 +18,11 @@ const (
 // lettersPage is what crosses of letters, either way.
 type lettersPage struct {
 	Letters []letters.Letter `json:"letters"`
-	After   string           `json:"after"`          // the last of the sender's letters that the other acked
-	Ack     []string         `json:"ack,omitempty"`  // keys of the other's letters, that need not come again
-	Of      string           `json:"of,omitempty"`   // the after that came with the letters acked
-	Lost    bool             `json:"lost,omitempty"` // the sender does not know the after that came: it was put back
+	After   string           `json:"after"`            // the last of the sender's letters that the other acked
+	Ack     []string         `json:"ack,omitempty"`    // keys of the other's letters, that need not come again
+	Parked  []letters.Parked `json:"parked,omitempty"` // those of them of which nothing came, and why
+	Of      string           `json:"of,omitempty"`     // the after that came with the letters acked
+	Lost    bool             `json:"lost,omitempty"`   // the sender does not know the after that came: it was put back
 }
 
 // Exchange hands letters over both ways until no end has one that the other takes.
@@ -59,18 +60,31 @@ func (c *Client) exchangeOnce(ctx context.Context) (moved bool, err error) {
 	if len(ack)+len(mine) == 0 && !lost {
 		return false, failed
 	}
+	parked, err := c.letters.ParkedAmong(ctx, ack)
+	if err != nil {
+		return false, err
+	}
 	var answer lettersPage
-	in := lettersPage{Letters: mine, After: after, Ack: ack, Of: theirs.After, Lost: lost}
+	in := lettersPage{Letters: mine, After: after, Ack: ack, Parked: parked, Of: theirs.After, Lost: lost}
 	if err := c.peer.Call(ctx, http.MethodPost, "letters", in, &answer); err != nil {
 		return false, err
 	}
 	if answer.Lost {
 		return true, cmp.Or(c.letters.OfferAgain(ctx, after), failed)
 	}
-	if err := c.letters.Acked(ctx, after, answer.Ack); err != nil {
+	if err := c.acked(ctx, after, answer); err != nil {
 		return false, err
 	}
 	return lost || len(ack)+len(answer.Ack) > 0, failed
+}
+
+// acked has the letters that a page acks wait no more, and tells the log of those of
+// which nothing came there.
+func (e *end) acked(ctx context.Context, after string, page lettersPage) error {
+	for _, p := range page.Parked {
+		e.logger.WarnContext(ctx, "a letter came to nothing at the peer", "peer", e.name, "letter", p.Key, "kind", p.Kind, "code", p.Code)
+	}
+	return e.letters.Acked(ctx, after, page.Ack)
 }
 
 // exchangeLetters is the round of the loop. It greets first: nothing is said to a node
@@ -80,15 +94,6 @@ func (c *Client) exchangeLetters(ctx context.Context) error {
 		return err
 	}
 	return c.Exchange(ctx)
-}
-
-// waitingLetters names the oldest letter that waits for the peer; empty: none does.
-func (s *Server) waitingLetters(ctx context.Context) (string, error) {
-	oldest, _, err := s.letters.Oldest(ctx, 1)
-	if err != nil || len(oldest) == 0 {
-		return "", err
-	}
-	return oldest[0].Key, nil
 }
 
 // give answers with the letters that wait for the peer, and says whether the last one
@@ -118,7 +123,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) error {
 	if in.Lost {
 		err = s.letters.OfferAgain(r.Context(), in.Of)
 	} else {
-		err = s.letters.Acked(r.Context(), in.Of, in.Ack)
+		err = s.acked(r.Context(), in.Of, in)
 	}
 	if err != nil {
 		return err
@@ -128,5 +133,9 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && !lost { // those that were taken are acked; the others come again
 		s.logger.WarnContext(r.Context(), "a letter could not be taken yet", "peer", s.name, "error", err)
 	}
-	return s.writeJSON(w, r, lettersPage{Letters: []letters.Letter{}, Ack: ack, Lost: lost})
+	parked, err := s.letters.ParkedAmong(r.Context(), ack)
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, r, lettersPage{Letters: []letters.Letter{}, Ack: ack, Parked: parked, Lost: lost})
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tandem/internal/fault"
 	"tandem/internal/loop"
 	"tandem/internal/sqlite"
 	"tandem/internal/sync/letters"
@@ -174,5 +175,47 @@ func TestWaitingLetterEndsAPoll(t *testing.T) {
 		equal(t, "news", fmt.Sprint(p.Sets, time.Since(began)), "map[letters:a] 7s")
 		equal(t, "to one who has heard", fmt.Sprint(poll(context.Background(), l, "", map[string]string{"letters": "a"}, time.Second).Sets), "map[]")
 		equal(t, "to one who does not ask", fmt.Sprint(poll(context.Background(), l, "", nil, time.Second).Sets), "map[]")
+	})
+}
+
+// A letter of which nothing comes is acked with the reason, and both nodes show it.
+func TestALetterThatIsParkedIsShownByBothNodes(t *testing.T) {
+	corresponding(t, func(t *testing.T, local, cloud *post, l *line, c *link.Client) {
+		for name, run := range map[string]struct {
+			refuse error
+			code   string
+			asks   bool // for somebody's attention
+		}{
+			"known by no version": {letters.ErrUnknownKind, "letter_of_unknown_kind", true},
+			"too late":            {fault.New(fault.Conflict, "run_over", "That run is over."), "run_over", false},
+		} {
+			must(t, c.Greet(t.Context()))
+			local.refuse, cloud.refuse = run.refuse, run.refuse
+			cloud.send("down "+name, "ben")
+			local.send("up "+name, "ben")
+			must(t, c.Exchange(t.Context()))
+			must(t, c.Greet(t.Context()))
+			must(t, c.Greet(t.Context()))
+			if line := `letter="down ` + name + `" kind=message code=` + run.code; strings.Count(l.said.String(), line) != 1 {
+				t.Errorf("the sender's log lacks %s:\n%s", line, l.said.String())
+			}
+			for end, status := range map[string]link.Status{"local": c.Status(), "cloud": l.server().Status()} {
+				here, there := "down "+name, "up "+name
+				if end == "cloud" {
+					here, there = there, here
+				}
+				equal(t, end+": here", fmt.Sprint(status.Parked[0].Key, " ", status.Parked[0].Code), here+" "+run.code)
+				equal(t, end+": there", fmt.Sprint(status.ParkedThere[0].Key, " ", status.ParkedThere[0].Code), there+" "+run.code)
+				if run.asks {
+					equal(t, end+": state", status.State+" "+status.Code, "attention letters_parked")
+				}
+			}
+			for _, p := range []*post{local, cloud} {
+				p.n.exec(`DELETE FROM letters_parked WHERE code = 'letter_of_unknown_kind'`)
+			}
+			must(t, c.Greet(t.Context()))
+			must(t, c.Greet(t.Context()))
+			equal(t, "state, once it is tried again", c.Status().State+l.server().Status().State, "okok")
+		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"tandem/internal/fault"
 	"tandem/internal/sync"
+	"tandem/internal/sync/letters"
 )
 
 // Range is which protocols a version speaks.
@@ -33,8 +34,9 @@ func (r *Range) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// asideShown is how many entries in quarantine a greeting tells of.
-const asideShown = 100
+// toldOf is how many entries in quarantine, and how many parked letters, a greeting
+// tells of.
+const toldOf = 100
 
 // Hello is what each node says of itself, every 20 s.
 type Hello struct {
@@ -46,11 +48,14 @@ type Hello struct {
 	Scheduler   string              `json:"scheduler"` // active, standby or off
 	Now         int64               `json:"now"`       // Unix ms
 	PageLimit   int                 `json:"page_limit"`
-	Schemas     map[string][]string `json:"schemas"`           // table to the fields that this version knows
-	Highest     map[string][2]int64 `json:"highest"`           // table to the largest id of each origin
-	Aside       []sync.Quarantined  `json:"aside"`             // what it could not take or send, oldest first
-	Pending     *int64              `json:"pending,omitempty"` // entries of its log that the other has not read
-	Read        *string             `json:"read,omitempty"`    // how far it has read the other's log, as it stands in its file
+	Schemas     map[string][]string `json:"schemas"`            // table to the fields that this version knows
+	Highest     map[string][2]int64 `json:"highest"`            // table to the largest id of each origin
+	Aside       []sync.Quarantined  `json:"aside"`              // what it could not take or send, oldest first
+	Parked      []letters.Parked    `json:"parked,omitempty"`   // letters that it could not take or send, newest first
+	Compared    *Comparison         `json:"compared,omitempty"` // the last one that it knows of
+	Compare     bool                `json:"compare,omitempty"`  // somebody there wants one, and the other is to make it
+	Pending     *int64              `json:"pending,omitempty"`  // entries of its log that the other has not read
+	Read        *string             `json:"read,omitempty"`     // how far it has read the other's log, as it stands in its file
 }
 
 // readHello reads a greeting as far as it can be read: one of another protocol may

@@ -133,7 +133,7 @@ func (s *Server) addLetters(ctx context.Context, a ask, page *Page) error {
 	if !asked || s.letters == nil {
 		return nil
 	}
-	oldest, err := s.waitingLetters(ctx)
+	oldest, err := s.letters.Next(ctx)
 	if err != nil || oldest == had || oldest == "" {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"tandem/internal/fault"
@@ -23,7 +24,8 @@ type Server struct {
 	ServerOptions
 	mux     *http.ServeMux
 	codec   codec
-	started int64 // Unix ms
+	started int64       // Unix ms
+	compare atomic.Bool // the peer is asked to compare, when it greets next
 
 	barred    error         // why the peer's last greeting did not count; under mu, as is all below
 	heldUntil time.Time     // polls wait until then
@@ -120,6 +122,7 @@ func (s *Server) greeted(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	mine.Compare = s.compare.Load()
 	err = theirs.Check(mine, s.name)
 	s.mu.Lock()
 	s.barred = err
@@ -148,6 +151,10 @@ func (s *Server) Status() Status {
 	s.listen()
 	return s.status.snapshot(s.name)
 }
+
+// CompareSoon has the nodes compared as soon as they are at rest: the peer, which does
+// it, is asked to from its next greeting on until it begins.
+func (s *Server) CompareSoon() { s.compare.Store(true) }
 
 // Loop is what runs while the node does: it notices that nobody calls.
 func (s *Server) Loop() *loop.Loop {

@@ -13,6 +13,7 @@ import (
 
 	"tandem/internal/fault"
 	"tandem/internal/sync"
+	"tandem/internal/sync/letters"
 )
 
 // The states of a link.
@@ -29,6 +30,8 @@ const (
 	CodeHeld  = "deletes_held"
 	CodeAside = "quarantine"
 	CodeSkew  = "clock_skew"
+
+	CodeLetters = "letters_parked"
 )
 
 // How far apart the clocks are.
@@ -57,19 +60,21 @@ type Status struct {
 	ToFetch *int64 // entries of the peer's log that are not here; nil: not known yet
 	ToOffer *int64 // entries of this node's log that the peer has not read
 
-	Version    string             // of the peer
-	Scheduler  string             // of the peer
-	Skew       time.Duration      // the peer's clock less this one's
-	Clock      string             // what that comes to: Green, Amber or Red
-	Clocks     string             // a sentence about it; empty where it is Green
-	Quarantine map[string]int     // what is set aside here, by kind
-	Aside      []sync.Quarantined // what is set aside at the peer, at most 100
-	Warnings   []Warning          // what deserves a look although everything crosses
+	Version     string             // of the peer
+	Scheduler   string             // of the peer
+	Skew        time.Duration      // the peer's clock less this one's
+	Clock       string             // what that comes to: Green, Amber or Red
+	Clocks      string             // a sentence about it; empty where it is Green
+	Quarantine  map[string]int     // what is set aside here, by kind
+	Aside       []sync.Quarantined // what is set aside at the peer, at most 100
+	Parked      []letters.Parked   // letters that could not be taken or sent here, the newest 100
+	ParkedThere []letters.Parked   // and those at the peer
+	Warnings    []Warning          // what deserves a look although everything crosses
 
 	Reset   string // why a log was last read from its start, here or there
 	ResetAt int64
 
-	Compared *Comparison // the last one that was made
+	Compared *Comparison // the last one that was made, by whichever node
 }
 
 // Warning is something that keeps nothing from crossing, and waits for a person. Mend
@@ -107,6 +112,7 @@ type status struct {
 	toFetch  *int64
 	toOffer  *int64
 	counts   map[string]int
+	parked   []letters.Parked
 	passEnd  int64 // where the pass that is being made ends; 0: none
 	reset    string
 	resetAt  int64
@@ -129,6 +135,9 @@ func (s *status) met(h Hello, at int64, skew time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.errs[lineHello], s.theirs, s.heard, s.skew = nil, h, at, skew
+	if c := h.Compared; c != nil && (s.compared == nil || c.At > s.compared.At) {
+		s.compared = c
+	}
 	if s.toFetch = h.Pending; s.toFetch != nil && *s.toFetch == 0 && s.fetched > 0 {
 		s.fetched = at
 	}
@@ -169,10 +178,10 @@ func (s *status) heardAt() int64 {
 }
 
 // looked keeps what was found in this node's own log.
-func (s *status) looked(counts map[string]int, pending *int64) {
+func (s *status) looked(counts map[string]int, parked []letters.Parked, pending *int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counts, s.toOffer = counts, pending
+	s.counts, s.parked, s.toOffer = counts, parked, pending
 }
 
 // read is how far the peer has read this node's log, where that is known.
@@ -245,6 +254,12 @@ func (s *status) wasCompared(c Comparison) {
 	s.compared = &c
 }
 
+func (s *status) lastCompared() *Comparison {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.compared
+}
+
 // failedLocked returns what is wrong, the greeting first; nil: nothing.
 func (s *status) failedLocked() error { return cmp.Or(s.errs[:]...) }
 
@@ -255,7 +270,7 @@ func (s *status) snapshot(name string) Status {
 	out := Status{
 		Peer: name, State: OK, HeardAt: s.heard, FetchedAt: s.fetched, OfferedAt: s.offered, ToFetch: s.toFetch, ToOffer: s.toOffer,
 		Version: s.theirs.Version, Scheduler: s.theirs.Scheduler, Skew: s.skew, Quarantine: maps.Clone(s.counts), Aside: slices.Clone(s.theirs.Aside),
-		Reset: s.reset, ResetAt: s.resetAt, Compared: s.compared,
+		Parked: slices.Clone(s.parked), ParkedThere: slices.Clone(s.theirs.Parked), Reset: s.reset, ResetAt: s.resetAt, Compared: s.compared,
 	}
 	out.Clock, out.Clocks = clocks(name, s.skew)
 	out.Warnings = out.warnings()
@@ -295,6 +310,15 @@ func (s *Status) warnings() (all []Warning) {
 	if aside > 0 {
 		all = append(all, Warning{CodeAside, fmt.Sprintf("%d entries could not be taken, here or by %s. All others cross.", aside, s.Peer),
 			"An admin finds why at /v1/sync/quarantine of the node that has them."})
+	}
+	for _, at := range []struct {
+		node string
+		list []letters.Parked
+	}{{"this node", s.Parked}, {s.Peer, s.ParkedThere}} {
+		waits := slices.DeleteFunc(slices.Clone(at.list), func(p letters.Parked) bool { return !p.Waits() })
+		if len(waits) > 0 {
+			all = append(all, Warning{CodeLetters, fmt.Sprintf("%d letters ask for what %s cannot do yet.", len(waits), at.node), waits[0].Mend(at.node)})
+		}
 	}
 	if s.Clock == Red {
 		all = append(all, Warning{Code: CodeSkew, Detail: s.Clocks})
