@@ -2,6 +2,7 @@ package sync
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -75,22 +76,41 @@ func (l *Log) Buckets(ctx context.Context, table string, cutoff int64) (map[int6
 	return p.sums, err
 }
 
-// Bucket returns the entries of one bucket as a page would carry them.
-func (l *Log) Bucket(ctx context.Context, table string, bucket, cutoff int64) ([]json.RawMessage, error) {
+// Bucket returns the entries of one bucket as a page would carry them, in the order of
+// their keys: those after one of its keys, empty for all, as many as a page holds, and
+// the key to go on after; empty: that was all.
+func (l *Log) Bucket(ctx context.Context, table string, bucket, cutoff int64, after string) (entries []json.RawMessage, next string, err error) {
 	p, err := l.part(table, cutoff)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	from, to := p.bounds(bucket)
-	return sqlite.Read(ctx, l.db, func(tx *sqlite.Tx) (entries []json.RawMessage, err error) {
-		_, err = sqlite.All(tx, func(r sqlite.Row) (struct{}, error) {
-			if e, err := p.entry(r); err == nil && e.bad == nil {
-				entries = append(entries, e.json)
+	if after != "" {
+		var in int64
+		if from, in, err = p.place(after); err != nil || in != bucket {
+			return nil, "", ErrBadPage.Because(cmp.Or(err, errors.New("the key is of another bucket")))
+		}
+	}
+	size, enough := 0, errors.New("enough for a page")
+	_, err = sqlite.Read(ctx, l.db, func(tx *sqlite.Tx) (struct{}, error) {
+		_, err := sqlite.All(tx, func(r sqlite.Row) (struct{}, error) {
+			e, err := p.entry(r)
+			if err != nil || e.bad != nil {
+				return struct{}{}, nil
 			}
+			if size += len(e.json); len(entries) > 0 && size > PageBytes {
+				next = p.key(entries[len(entries)-1])
+				return struct{}{}, enough
+			}
+			entries = append(entries, e.json)
 			return struct{}{}, nil
 		}, p.query, slices.Concat(from, to)...)
-		return entries, err
+		return struct{}{}, err
 	})
+	if errors.Is(err, enough) {
+		err = nil
+	}
+	return entries, next, err
 }
 
 // part is a table of the log as it is added up.
@@ -101,6 +121,8 @@ type part struct {
 	bucket  func(sqlite.Row) (int64, error)
 	all     [2][]any
 	bounds  func(bucket int64) (from, to []any)
+	key     func(json.RawMessage) string                   // of an entry, as text
+	place   func(key string) (at []any, in int64, _ error) // where such a text leads, and in which bucket that is
 	item    func(sqlite.Row) item
 	entry   func(sqlite.Row) (entry, error)
 	sums    map[int64]Sum // by bucket; none is empty
@@ -136,6 +158,8 @@ func (t *Table) part() *part {
 			origin, first := bucket>>48, bucket&(1<<48-1)<<8
 			return []any{origin, first - 1}, []any{origin, first | 0xff}
 		},
+		key:   func(e json.RawMessage) string { return keyOf(e).Ref.String() },
+		place: placeOfRow,
 		item:  t.item,
 		entry: t.entry,
 		sums:  map[int64]Sum{},
@@ -178,10 +202,39 @@ func factsPart(cutoff int64) *part {
 			}
 			return from, []any{lastUID(byte(bucket))}
 		},
+		key:   func(e json.RawMessage) string { return keyOf(e).UID },
+		place: placeOfFact,
 		item:  factItem,
 		entry: factEntry,
 		sums:  map[int64]Sum{},
 	}
+}
+
+// entryKey is what an entry is found by.
+type entryKey struct {
+	Ref
+	UID string `json:"uid"`
+}
+
+func keyOf(e json.RawMessage) (k entryKey) {
+	_ = json.Unmarshal(e, &k) // this log wrote it
+	return k
+}
+
+func placeOfRow(key string) (at []any, in int64, err error) {
+	ref, ok := ParseRef(key)
+	if !ok {
+		return nil, 0, errors.New("not the key of a row")
+	}
+	return []any{ref.Origin, ref.ID}, ref.Origin<<48 | ref.ID>>8, nil
+}
+
+func placeOfFact(key string) (at []any, in int64, err error) {
+	var uid UID
+	if err := uid.UnmarshalText([]byte(key)); err != nil {
+		return nil, 0, err
+	}
+	return []any{uid[:]}, int64(uid[0]), nil
 }
 
 // lastUID is the last of those that begin with b.

@@ -32,6 +32,19 @@ func (n *node) buckets(table string) map[int64]sync.Sum {
 	return b
 }
 
+// bucket is a whole bucket, in as many answers as it takes.
+func (n *node) bucket(table string, b, cutoff int64) (all []json.RawMessage) {
+	n.t.Helper()
+	for after, more := "", true; more; more = after != "" {
+		var some []json.RawMessage
+		var err error
+		some, after, err = n.log.Bucket(context.Background(), table, b, cutoff, after)
+		must(n.t, err)
+		all = append(all, some...)
+	}
+	return all
+}
+
 // bucketOf is where an entry belongs, and what of it must be the same on both nodes.
 func bucketOf(t testing.TB, raw json.RawMessage) (place, text string) {
 	t.Helper()
@@ -206,10 +219,9 @@ func TestBucketBringsBackWhatWasLost(t *testing.T) {
 			if s == theirs[b] {
 				continue
 			}
-			lost, err := local.log.Bucket(t.Context(), table, b, 0)
-			must(t, err)
+			lost := local.bucket(table, b, 0)
 			equal(t, "entries", int64(len(lost)), s.Count)
-			_, err = cloud.log.Apply(t.Context(), "local", "", "", lost)
+			_, err := cloud.log.Apply(t.Context(), "local", "", "", lost)
 			must(t, err)
 		}
 	}
@@ -231,8 +243,7 @@ func TestRowThatCannotBeSentIsInNoSum(t *testing.T) {
 	n.exec(`INSERT INTO facts (uid, seq, kind, subject, owner, node, at, body) VALUES (x'', 1004, 'fired', 'f', 'ann', 'local', 1, '{}')`)
 	equal(t, "what differs", differ(n.allBuckets(), sound), "")
 	equal(t, "messages", n.digest(0).Tables["scheduled_messages"], sync.Sum{})
-	entries, err := n.log.Bucket(t.Context(), "scheduled_messages", 0, 0)
-	must(t, err)
+	entries := n.bucket("scheduled_messages", 0, 0)
 	equal(t, "entries of its bucket", len(entries), 0)
 }
 
@@ -249,9 +260,7 @@ func TestFactsFromBeforeTheCutoffAreInNoSum(t *testing.T) {
 		must(t, err)
 		entries := 0
 		for b := range buckets {
-			some, err := n.log.Bucket(t.Context(), sync.FactsTable, b, cutoff)
-			must(t, err)
-			entries += len(some)
+			entries += len(n.bucket(sync.FactsTable, b, cutoff))
 		}
 		equal(t, fmt.Sprint("entries since ", cutoff), int64(entries), want)
 	}
@@ -327,13 +336,11 @@ func TestDigestOfWhatIsNotThere(t *testing.T) {
 	equal(t, "digest of nothing", fmt.Sprint(d), "{0 map[facts:{0 0} scheduled_messages:{0 0} settings:{0 0} todos:{0 0}]}")
 	equal(t, "buckets of nothing", len(n.allBuckets()), 0)
 	for _, bucket := range []int64{-1, 5, 1 << 48, 1 << 62} {
-		entries, err := n.log.Bucket(t.Context(), "todos", bucket, 0)
-		must(t, err)
-		equal(t, "entries", len(entries), 0)
+		equal(t, "entries", len(n.bucket("todos", bucket, 0)), 0)
 	}
 	for _, table := range []string{"", "users", "todos; DROP TABLE todos"} {
 		_, err := n.log.Buckets(t.Context(), table, 0)
-		_, err2 := n.log.Bucket(t.Context(), table, 0, 0)
+		_, _, err2 := n.log.Bucket(t.Context(), table, 0, 0, "")
 		if !errors.Is(err, sync.ErrNoTable) || !errors.Is(err2, sync.ErrNoTable) {
 			t.Errorf("table %q: %v, %v", table, err, err2)
 		}
@@ -370,5 +377,61 @@ func BenchmarkDigest(b *testing.B) {
 	b.ResetTimer()
 	for done := 0; done < b.N; done += rows {
 		equal(b, "rows", n.digest(0).Tables["todos"].Count, int64(rows))
+	}
+}
+
+// A bucket of large rows comes in parts. What is written or deleted between two of them
+// makes none of the others come twice or not at all.
+func TestABucketComesInPartsThatEachGoOnAfterTheLast(t *testing.T) {
+	n := newNode(t, "local", 0)
+	n.many(40, 100_000)
+	for i := range 30 {
+		n.fact("fired", fmt.Sprint("f", i), "x")
+	}
+	var seen []string
+	parts := 0
+	for after, more := "", true; more; more = after != "" {
+		some, next, err := n.log.Bucket(t.Context(), "todos", 0, 0, after)
+		must(t, err)
+		size := 0
+		for _, e := range some {
+			var ref sync.Ref
+			must(t, json.Unmarshal(e, &ref))
+			seen = append(seen, ref.String())
+			size += len(e)
+		}
+		if size > sync.PageBytes {
+			t.Errorf("a part of %d bytes", size)
+		}
+		if after = next; parts == 0 {
+			n.exec(`DELETE FROM todos WHERE id IN (2, 3)`) // which it has sent already
+		}
+		parts++
+	}
+	equal(t, "parts", parts, 4)
+	var want []string
+	for id := range int64(40) {
+		want = append(want, sync.Ref{ID: id + 1}.String())
+	}
+	equal(t, "rows", fmt.Sprint(seen), fmt.Sprint(want))
+
+	for _, bad := range []string{"0-256", "1-1", "0-0", "x", "0-1 ", strings.Repeat("0", 32)} {
+		if _, _, err := n.log.Bucket(t.Context(), "todos", 0, 0, bad); !errors.Is(err, sync.ErrBadPage) {
+			t.Errorf("after %q: %v", bad, err)
+		}
+	}
+	for _, bad := range []string{"0-1", "00", strings.Repeat("f", 32)} {
+		if _, _, err := n.log.Bucket(t.Context(), sync.FactsTable, 0, 0, bad); !errors.Is(err, sync.ErrBadPage) {
+			t.Errorf("facts after %q: %v", bad, err)
+		}
+	}
+	for b, sum := range n.buckets(sync.FactsTable) {
+		all := n.bucket(sync.FactsTable, b, 0)
+		equal(t, "facts", int64(len(all)), sum.Count)
+		var first struct{ UID string }
+		must(t, json.Unmarshal(all[0], &first))
+		rest, next, err := n.log.Bucket(t.Context(), sync.FactsTable, b, 0, first.UID)
+		must(t, err)
+		equal(t, "after the first fact", fmt.Sprint(len(rest), next), fmt.Sprint(sum.Count-1, ""))
 	}
 }

@@ -178,6 +178,17 @@ func (l *Log) QuarantinedTx(tx *sqlite.Tx, table string, uid UID) (Quarantined, 
 	return q, err
 }
 
+// AsideAmong returns which of some rows or facts of a table are set aside.
+func (l *Log) AsideAmong(ctx context.Context, table string, uids []UID) ([]UID, error) {
+	list, err := json.Marshal(uids)
+	if err != nil {
+		return nil, err
+	}
+	return sqlite.ReadAll(ctx, l.db, sqlite.Value[UID], `
+		SELECT uid FROM sync_quarantine
+		WHERE tbl = ? AND uid IN (SELECT unhex(value) FROM json_each(?))`, table, string(list))
+}
+
 // QuarantineCounts returns how many entries are set aside, by kind.
 func (l *Log) QuarantineCounts(ctx context.Context) (map[string]int, error) {
 	type count struct {

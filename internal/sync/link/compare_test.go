@@ -169,6 +169,28 @@ func TestDifferenceThatQuarantineExplainsIsShownAndNotRepaired(t *testing.T) {
 	})
 }
 
+// The peer has more in quarantine than a greeting tells of.
+func TestMoreThanAHundredDifferencesAreExplained(t *testing.T) {
+	apart(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
+		for i := range 150 {
+			local.fact("fired", fmt.Sprint("g", i), "x")
+			local.add(fmt.Sprint("todo ", i))
+		}
+		rest(t, c)
+		for _, table := range []string{"todos", "facts"} {
+			where := map[string]string{"todos": "content LIKE 'todo %'", "facts": "subject LIKE 'g%'"}[table]
+			cloud.exec(`
+				INSERT INTO sync_quarantine (tbl, uid, kind, reason, owner, updated_at, entry, at, retry_at, versions)
+				SELECT '` + table + `', uid, 'held_delete', 'many', owner, 1, x'', 1, 1, '' FROM ` + table + ` WHERE ` + where)
+			cloud.exec(`DELETE FROM ` + table + ` WHERE ` + where)
+		}
+		equal(t, "aside at the cloud", read[int](cloud, `SELECT count(*) FROM sync_quarantine`), 300)
+		l.since("")
+		equal(t, "compared", compared(t, c), "300 differing, 0 repaired, 300 explained, 0 lasting")
+		equal(t, "offers", l.since("POST changes"), 0)
+	})
+}
+
 // A repair that did not help is not made again, and said to be lasting.
 func TestOneRepairIsMadeForOneDifference(t *testing.T) {
 	apart(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
@@ -301,7 +323,12 @@ func TestDigestOfWhatIsNotThere(t *testing.T) {
 			t.Error(path, err)
 		}
 	}
-	for _, path := range []string{"digest", "digest?cutoff=x&cursor=y", "digest?table=todos&cutoff=-1", "rows?table=todos&bucket=x&after=-5", "rows?table=facts&bucket=999&after=7"} {
+	for _, path := range []string{"digest", "digest?cutoff=x&cursor=y", "digest?table=todos&cutoff=-1", "rows?table=todos&bucket=x", "rows?table=facts&bucket=999"} {
 		must(t, p.Call(t.Context(), "GET", path, nil, nil))
+	}
+	for _, path := range []string{"rows?table=todos&bucket=0&after=-5", "rows?table=facts&bucket=7&after=7", "rows?table=todos&bucket=0&after=0-256"} {
+		if err := p.Call(t.Context(), "GET", path, nil, nil); !errors.Is(err, link.ErrPeerFailed) || !strings.Contains(err.Error(), sync.ErrBadPage.Code) {
+			t.Error(path, err)
+		}
 	}
 }

@@ -14,7 +14,7 @@ type bucketsAnswer struct {
 
 // rowsTail is what goes with the rows of a bucket.
 type rowsTail struct {
-	More bool `json:"more"` // there are others after these
+	Next string `json:"next"` // the key to go on after; empty: these were the last
 }
 
 // digest answers with what the log comes to, or one table of it, bucket by bucket.
@@ -45,22 +45,40 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 	return s.writeJSON(w, r, answer)
 }
 
-// rows answers with the entries of one bucket, after as many as the caller has.
+// rows answers with the entries of one bucket, after a key.
 func (s *Server) rows(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	numbers := map[string]int64{"cutoff": 0, "bucket": 0, "after": 0}
-	for name := range numbers {
-		numbers[name], _ = strconv.ParseInt(query.Get(name), 10, 64)
-	}
-	entries, err := s.log.Bucket(r.Context(), query.Get("table"), numbers["bucket"], numbers["cutoff"])
+	bucket, _ := strconv.ParseInt(query.Get("bucket"), 10, 64)
+	cutoff, _ := strconv.ParseInt(query.Get("cutoff"), 10, 64)
+	entries, next, err := s.log.Bucket(r.Context(), query.Get("table"), bucket, cutoff, query.Get("after"))
 	if err != nil {
 		return err
 	}
-	entries = entries[max(0, min(numbers["after"], int64(len(entries)))):]
-	n := fitting(entries)
-	b, err := joinRows(entries[:n], rowsTail{More: n < len(entries)})
+	b, err := joinRows(entries, rowsTail{Next: next})
 	if err == nil {
 		s.write(w, r, b)
 	}
 	return err
+}
+
+// asideAmong are some entries of a table, by their uids: asked about, or set aside.
+type asideAmong struct {
+	Table string     `json:"table"`
+	UIDs  []sync.UID `json:"uids"`
+}
+
+// aside answers which of some entries are in quarantine here.
+func (s *Server) aside(w http.ResponseWriter, r *http.Request) error {
+	b, err := s.body(r)
+	if err != nil {
+		return err
+	}
+	var in asideAmong
+	if err := unmarshal(b, &in); err != nil {
+		return err
+	}
+	if in.UIDs, err = s.log.AsideAmong(r.Context(), in.Table, in.UIDs); err != nil {
+		return err
+	}
+	return s.writeJSON(w, r, in)
 }

@@ -50,7 +50,7 @@ func (r *comparing) query(table string, more url.Values) url.Values {
 // bucket sends what differs in one bucket both ways. The rule decides which version
 // stands, as it does for any page; no cursor moves.
 func (r *comparing) bucket(ctx context.Context, d difference) error {
-	mine, err := r.log.Bucket(ctx, d.table, d.bucket, r.cutoff)
+	mine, err := r.ownBucket(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -59,13 +59,13 @@ func (r *comparing) bucket(ctx context.Context, d difference) error {
 		return err
 	}
 	mine, theirs = without(mine, theirs), without(theirs, mine)
-	explained, err := r.explained(ctx, mine, theirs)
-	if err != nil {
-		return err
-	}
-	names := map[string]bool{}
+	names := map[sync.UID]bool{}
 	for _, e := range slices.Concat(mine, theirs) {
 		names[name(e)] = true
+	}
+	explained, err := r.explained(ctx, d.table, slices.Collect(maps.Keys(names)))
+	if err != nil {
+		return err
 	}
 	r.result.Differing += len(names)
 	r.result.Explained += len(explained)
@@ -102,11 +102,23 @@ func (r *comparing) repair(ctx context.Context, mine, theirs []json.RawMessage) 
 	return nil
 }
 
+// ownBucket returns this node's entries of a bucket.
+func (r *comparing) ownBucket(ctx context.Context, d difference) (all []json.RawMessage, err error) {
+	for after, more := "", true; more; more = after != "" {
+		var some []json.RawMessage
+		if some, after, err = r.log.Bucket(ctx, d.table, d.bucket, r.cutoff, after); err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
 // fetchBucket returns the peer's entries of a bucket, which may be more than one
 // answer holds.
 func (r *comparing) fetchBucket(ctx context.Context, d difference) (all []json.RawMessage, err error) {
-	for more := true; more; {
-		q := r.query(d.table, url.Values{"bucket": {strconv.FormatInt(d.bucket, 10)}, "after": {strconv.Itoa(len(all))}})
+	for after, more := "", true; more; {
+		q := r.query(d.table, url.Values{"bucket": {strconv.FormatInt(d.bucket, 10)}, "after": {after}})
 		b, err := r.peer.exchange(ctx, r.peer.http, http.MethodGet, "rows?"+q.Encode(), nil)
 		if err != nil {
 			return nil, err
@@ -116,33 +128,32 @@ func (r *comparing) fetchBucket(ctx context.Context, d difference) (all []json.R
 		if err != nil {
 			return nil, ErrPeerStranger.Because(err)
 		}
-		all, more = append(all, some...), tail.More && len(some) > 0
+		all, after, more = append(all, some...), tail.Next, tail.Next != "" && len(some) > 0
 	}
 	return all, nil
 }
 
-// explained returns which of the entries are in quarantine on one of the nodes.
-func (r *comparing) explained(ctx context.Context, lists ...[]json.RawMessage) (map[string]bool, error) {
-	aside, err := r.log.Quarantine(ctx, 10_000)
+// explained returns which of some entries of a table are in quarantine on one of the
+// nodes.
+func (r *comparing) explained(ctx context.Context, table string, uids []sync.UID) (map[sync.UID]bool, error) {
+	here, err := r.log.AsideAmong(ctx, table, uids)
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{}
-	for _, q := range append(aside, r.status.asideThere()...) {
-		known[q.UID.String()] = true
+	var there asideAmong
+	if err := r.peer.Call(ctx, http.MethodPost, "aside", asideAmong{table, uids}, &there); err != nil {
+		return nil, err
 	}
-	all := map[string]bool{}
-	for _, e := range slices.Concat(lists...) {
-		if n := name(e); known[n] {
-			all[n] = true
-		}
+	all := map[sync.UID]bool{}
+	for _, uid := range slices.Concat(here, there.UIDs) {
+		all[uid] = true
 	}
 	return all, nil
 }
 
 // name is an entry's uid.
-func name(entry json.RawMessage) string {
-	var e struct{ UID string }
+func name(entry json.RawMessage) sync.UID {
+	var e struct{ UID sync.UID }
 	_ = json.Unmarshal(entry, &e) // one that cannot be read has no name
 	return e.UID
 }
@@ -173,7 +184,7 @@ func summed(entry json.RawMessage) string {
 	return string(b)
 }
 
-func except(all []json.RawMessage, names map[string]bool) []json.RawMessage {
+func except(all []json.RawMessage, names map[sync.UID]bool) []json.RawMessage {
 	return slices.DeleteFunc(all, func(e json.RawMessage) bool { return names[name(e)] })
 }
 

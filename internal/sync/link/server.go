@@ -84,6 +84,7 @@ func NewServer(o ServerOptions) *Server {
 	add(http.MethodPost, "changes", s.accepted(s.take))
 	add(http.MethodGet, "digest", s.accepted(s.digest))
 	add(http.MethodGet, "rows", s.accepted(s.rows))
+	add(http.MethodPost, "aside", s.accepted(s.aside))
 	if o.Letters != nil {
 		add(http.MethodGet, "letters", s.accepted(s.give))
 		add(http.MethodPost, "letters", s.accepted(s.receive))

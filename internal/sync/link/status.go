@@ -157,13 +157,6 @@ func (s *status) peerIncarnation() string {
 	return s.theirs.Incarnation
 }
 
-// asideThere is what the peer has set aside, at most 100 entries of it.
-func (s *status) asideThere() []sync.Quarantined {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.theirs.Aside
-}
-
 // called keeps that the peer greeted, whatever it said.
 func (s *status) called(at int64) {
 	s.mu.Lock()
