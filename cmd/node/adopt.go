@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tandem/internal/config"
-	"tandem/internal/scheduler"
 	"tandem/internal/sqlite"
 	nodesync "tandem/internal/sync"
 	"tandem/internal/sync/letters"
@@ -48,9 +47,7 @@ func (o *options) adopt(ctx context.Context, out outside) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	_, err = nodesync.NewLog(ctx, f.todos, nodesync.Options{
-		Node: c.Node.Name, Origin: int64(c.Node.Origin), Tables: replicated(scheduler.NewTable(nil)), Fence: fencePath(f.dir), Version: version(),
-	})
+	err = nodesync.Belongs(ctx, f.todos, fencePath(f.dir), c.Node.Name, int64(c.Node.Origin))
 	if err == nil {
 		fmt.Fprintf(o.out, "%s is %s's own already; nothing was changed.\n", f.dir, c.Node.Name)
 		return nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tandem/internal/config"
+	"tandem/internal/sqlite"
 	"tandem/internal/standin"
 	nodesync "tandem/internal/sync"
 )
@@ -115,6 +116,37 @@ func TestACopiedFolderIsRefusedUntilItIsAdopted(t *testing.T) { // S:29
 			t.Errorf("it says %q", said)
 		}
 		b.adopted()
+	})
+}
+
+// Where nothing is to be adopted nothing is touched, though a start would begin a new
+// life: the fence is gone.
+func TestAnAdoptionThatIsNotNeededChangesNothing(t *testing.T) {
+	inCopyBubble(t, func(t *testing.T, b *bubble) {
+		_, err := b.cloud.adopts("")
+		must(t, err)
+		b.cloud.on()
+		b.cloud.off()
+		dir := b.cloud.config.Node.Data
+		must(t, os.Remove(fencePath(dir)))
+		life := func() string {
+			db, err := sqlite.OpenReadOnly(t.Context(), sqlite.Options{Path: filepath.Join(dir, sqlite.Todos.File()), Schema: sqlite.Todos, Now: time.Now})
+			must(t, err)
+			defer db.Close()
+			s, _, err := sqlite.ReadOne(t.Context(), db, sqlite.Value[string], `SELECT json_array(incarnation, node, origin) FROM sync_state`)
+			must(t, err)
+			return s
+		}
+		before := life()
+		said, err := b.cloud.adopts("")
+		must(t, err)
+		if !strings.Contains(said, "nothing was changed") {
+			t.Errorf("it says %q", said)
+		}
+		equal(t, "the life of the file", life(), before)
+		if _, err := os.Stat(fencePath(dir)); !os.IsNotExist(err) {
+			t.Errorf("there is a fence (%v)", err)
+		}
 	})
 }
 

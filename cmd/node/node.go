@@ -42,6 +42,7 @@ type node struct {
 	keys      *config.Keyring
 	pairing   pairing
 	peer      *link.Peer   // nil: this node does not call
+	unjoined  *link.Peer   // the same, for the calls that come before it is joined
 	client    *link.Client // as peer
 	server    *link.Server // nil: nobody calls this node
 	letters   *letters.Box
@@ -78,6 +79,7 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 	})
 	n.loops = append(n.loops, n.scheduler.Loop(), loop.New("upkeep", time.Hour, log, n.upkeep))
 	if c.Peer.URL != "" {
+		n.unjoined = link.NewPeer(c.Peer.URL, c.Peer.Name, c.Node.Name, n.keys.Send(), out.peer)
 		n.peer = link.NewPeer(c.Peer.URL, c.Peer.Name, c.Node.Name, n.keys.Send(), joined{n, out.peer})
 		n.client = link.NewClient(n.log, n.peer, link.ClientOptions{Sets: n.sets(), Letters: n.letters, Hello: n.hello, Crash: out.crash, Log: log})
 		n.loops = append(n.loops, n.client.Loops()...)

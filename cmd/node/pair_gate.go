@@ -29,6 +29,9 @@ func (j joined) Beside() http.RoundTripper {
 func (j joined) RoundTrip(r *http.Request) (*http.Response, error) {
 	if j.users.Unjoined() {
 		if err := j.joinKnown(r.Context()); err != nil {
+			if r.Body != nil {
+				_ = r.Body.Close() // as the contract has it; it was not read
+			}
 			return nil, err
 		}
 	}
@@ -41,14 +44,13 @@ func (n *node) joinKnown(ctx context.Context) error {
 	var theirs link.Hello
 	var all link.Whole
 	mine := n.hello()
-	peer := link.NewPeer(n.Peer.URL, n.Peer.Name, n.Node.Name, n.keys.Send(), n.out.peer)
-	if err := peer.Call(ctx, http.MethodPost, "hello", mine, &theirs); err != nil {
+	if err := n.unjoined.Call(ctx, http.MethodPost, "hello", mine, &theirs); err != nil {
 		return err
 	}
 	if err := theirs.Check(mine, n.Peer.Name); err != nil {
 		return err
 	}
-	if err := peer.Call(ctx, http.MethodGet, "accounts", nil, &all); err != nil {
+	if err := n.unjoined.Call(ctx, http.MethodGet, "accounts", nil, &all); err != nil {
 		return err
 	}
 	return n.users.Import(ctx, all.Generation, all.Body)

@@ -170,9 +170,8 @@ func (n *node) replaceSecret(accept ...config.Secret) error {
 	}
 	if n.peer != nil {
 		n.peer.Present(n.keys.Send())
-		for _, l := range n.client.Loops() {
-			l.Wake()
-		}
+		n.unjoined.Present(n.keys.Send())
+		n.client.Wake()
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"tandem/internal/sync/link"
 )
@@ -56,6 +57,11 @@ func TestASecretIsChangedWhileBothNodesRun(t *testing.T) {
 		old := strings.TrimSpace(secretOf(b.home))
 		for round := range 2 {
 			must(t, b.rotates())
+			b.home.add(fmt.Sprint("at once ", round))
+			settle(time.Second)
+			if !strings.Contains(b.cloud.todos(), fmt.Sprint("at once ", round)) {
+				t.Error("what is written after a rotation waits")
+			}
 			b.talks(fmt.Sprint("rotated ", round))
 			next := strings.TrimSpace(secretOf(b.home))
 			equal(t, "at the cloud", strings.TrimSpace(secretOf(b.cloud)), next)

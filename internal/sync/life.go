@@ -28,7 +28,7 @@ func (l *Log) beginTx(tx *sqlite.Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := l.belongs(s); err != nil {
+	if err := belongs(s, l.guard.fence, l.node, l.origin); err != nil {
 		return err
 	}
 	if l.last, err = l.countTx(tx); err != nil {
@@ -53,16 +53,32 @@ func stateTx(tx *sqlite.Tx) (state, bool, error) {
 	}, `SELECT incarnation, node, origin FROM sync_state`)
 }
 
-// belongs refuses a file or a fence of another node.
-func (l *Log) belongs(s state) error {
-	f := l.guard.fence
+// belongs refuses a file or a fence of another node than the one of that name.
+func belongs(s state, f fence, node string, origin int64) error {
 	switch {
-	case s.node != nil && (*s.node != l.node || s.origin != nil && *s.origin != l.origin):
-		return ErrAnotherNode.Because(fmt.Errorf("the file is %q's, this node is %q", *s.node, l.node))
-	case f.Node != "" && (f.Node != l.node || f.Origin != l.origin):
-		return ErrAnotherNode.Because(fmt.Errorf("the fence is %q's, this node is %q", f.Node, l.node))
+	case s.node != nil && (*s.node != node || s.origin != nil && *s.origin != origin):
+		return ErrAnotherNode.Because(fmt.Errorf("the file is %q's, this node is %q", *s.node, node))
+	case f.Node != "" && (f.Node != node || f.Origin != origin):
+		return ErrAnotherNode.Because(fmt.Errorf("the fence is %q's, this node is %q", f.Node, node))
 	}
 	return nil
+}
+
+// Belongs returns ErrAnotherNode where a file, or the fence beside it, is another
+// node's. It only reads: NewLog would refuse the same, and else begin.
+func Belongs(ctx context.Context, db *sqlite.DB, fencePath, node string, origin int64) error {
+	f, _, err := loadFence(fencePath)
+	if err != nil {
+		return err
+	}
+	_, err = sqlite.Read(ctx, db, func(tx *sqlite.Tx) (state, error) {
+		s, _, err := stateTx(tx)
+		if err == nil {
+			err = belongs(s, f, node, origin)
+		}
+		return s, err
+	})
+	return err
 }
 
 // renewal is why the file cannot go on with the life it names; empty: it can.

@@ -65,9 +65,21 @@ func NewClient(l *sync.Log, p *Peer, o ClientOptions) *Client {
 	return c
 }
 
-// Loops are what runs while the node does.
+// Loops are what runs while the node does. They begin by a look at the peer's log:
+// until its first page is here nothing is offered.
 func (c *Client) Loops() []*loop.Loop {
 	c.looking.Store(true)
+	return c.loops()
+}
+
+// Wake has each of the loops look at once: something has changed that may let it.
+func (c *Client) Wake() {
+	for _, l := range c.loops() {
+		l.Wake()
+	}
+}
+
+func (c *Client) loops() []*loop.Loop {
 	all := []*loop.Loop{c.beatLoop, c.fetchLoop, c.offerLoop, c.compareLoop}
 	if c.letters != nil {
 		all = append(all, c.lettersLoop)
