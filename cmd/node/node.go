@@ -179,8 +179,8 @@ func (n *node) chats(ctx context.Context, owner string) ([]push.Target, error) {
 
 // sets are what lives whole at the authority and is copied whole by the other.
 func (n *node) sets() []link.Set {
-	accounts := link.Set{Name: "accounts", Path: "accounts", Held: n.users.Generation, Export: n.users.Export, Import: n.users.Import}
-	tokens := link.Set{Name: "tokens", Path: "push-tokens", Held: n.tokens.Held, Export: n.tokens.Export, Import: n.tokens.Import}
+	accounts := link.Set{Name: "accounts", Path: "accounts", Generation: n.users.Generation, Export: n.users.Export, Import: n.users.Import}
+	tokens := link.Set{Name: "tokens", Path: "push-tokens", Generation: n.tokens.Generation, Export: n.tokens.Export, Import: n.tokens.Import}
 	return []link.Set{accounts, tokens}
 }
 
@@ -199,8 +199,8 @@ func (n *node) services() api.Services {
 	if n.Peer.On() && n.Node.Origin == 1 {
 		n.server = link.NewServer(link.ServerOptions{
 			Log: n.log, Name: n.Peer.Name, Sets: n.sets(), Letters: n.letters, Hello: n.hello, Stop: n.polling, Crash: n.out.crash, Logger: n.logger,
-			Posts: []link.Post{link.NewPost("push-tokens", n.tokens.Receive), link.NewPost("push-tokens/unregistered", n.tokens.Unregistered)},
-			Asks:  []link.Ask{link.NewAsk("pair", n.answerPair), link.NewAsk("secret", n.answerRotate)},
+			Calls: []link.Call{link.Taking("push-tokens", n.tokens.Receive), link.Taking("push-tokens/unregistered", n.tokens.Unregistered),
+				link.Answering("pair", n.answerPair), link.Answering("secret", n.answerRotate)},
 		})
 		n.loops = append(n.loops, n.server.Loop())
 		n.keepContact(n.server.Status)

@@ -64,7 +64,7 @@ func (n *node) unpair(ctx context.Context, _ struct{}) (unpaired, error) {
 		if err := n.log.ForgetPeerTx(tx); err != nil {
 			return err
 		}
-		return push.ForgetHeldTx(tx)
+		return push.ForgetGenerationTx(tx)
 	})
 	return done, err
 }

@@ -110,12 +110,12 @@ func (n *node) wire() {
 		Tables: []*sync.Table{todos.Table(), settings.Table(messages.MovedTx), messages.Table()}})
 	n.must(err)
 	tokens := push.NewTokens(n.db, push.TokenOptions{Authority: true, Log: log})
-	accounts := link.Set{Name: "accounts", Path: "accounts", Held: n.accounts.Generation, Export: n.accounts.Export, Import: n.accounts.Import}
-	pushTokens := link.Set{Name: "tokens", Path: "push-tokens", Held: tokens.Held, Export: tokens.Export, Import: tokens.Import}
+	accounts := link.Set{Name: "accounts", Path: "accounts", Generation: n.accounts.Generation, Export: n.accounts.Export, Import: n.accounts.Import}
+	pushTokens := link.Set{Name: "tokens", Path: "push-tokens", Generation: tokens.Generation, Export: tokens.Export, Import: tokens.Import}
 	server := link.NewServer(link.ServerOptions{
 		Log: n.log, Name: "local", Sets: []link.Set{accounts, pushTokens}, Stop: n.stopped, Crash: n.crashes, Logger: log,
-		Posts: []link.Post{link.NewPost("push-tokens", tokens.Receive), link.NewPost("push-tokens/unregistered", tokens.Unregistered)},
-		Asks:  []link.Ask{link.NewAsk("pair", n.pair)},
+		Calls: []link.Call{link.Taking("push-tokens", tokens.Receive), link.Taking("push-tokens/unregistered", tokens.Unregistered),
+			link.Answering("pair", n.pair)},
 		Hello: n.hello,
 	})
 	n.services = Services{

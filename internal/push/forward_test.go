@@ -37,9 +37,9 @@ func (p pair) export() (generation string, body []byte) {
 // was anything new.
 func (p pair) pull() bool {
 	p.t.Helper()
-	had, err := p.home.Held(p.t.Context())
+	had, err := p.home.Generation(p.t.Context())
 	must(p.t, err)
-	has, err := p.cloud.Held(p.t.Context())
+	has, err := p.cloud.Generation(p.t.Context())
 	must(p.t, err)
 	if had == has {
 		return false
@@ -310,7 +310,7 @@ func TestASetFromBeforeAConfirmationIsPassedOver(t *testing.T) {
 		p := newPair(t)
 		p.cloud.register("bob", "T2", "tablet")
 		p.home.register("ada", "T1", "phone")
-		_, err := p.home.Held(t.Context()) // the poll begins
+		_, err := p.home.Generation(t.Context()) // the poll begins
 		must(t, err)
 		generation, old := p.export()
 		must(t, p.forward())
@@ -342,7 +342,7 @@ func TestABadSetChangesNothing(t *testing.T) {
 	p.cloud.register("ada", "T1", "phone")
 	p.pull()
 	p.home.register("ada", "T3", "watch")
-	held, err := p.home.Held(t.Context())
+	held, err := p.home.Generation(t.Context())
 	must(t, err)
 	good := Registered{"T2", "ios", "tablet", "ada", [16]byte{1}, 5, 5}
 	set := func(more ...Registered) string {
@@ -369,7 +369,7 @@ func TestABadSetChangesNothing(t *testing.T) {
 		}
 	}
 	equal(t, p.home.rings("ada"), "T1@phone T3@watch")
-	now, err := p.home.Held(t.Context())
+	now, err := p.home.Generation(t.Context())
 	must(t, err)
 	equal(t, now, held)
 }

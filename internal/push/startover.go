@@ -28,17 +28,17 @@ func parkTx(tx *sqlite.Tx) (int, error) {
 	return int(n), err
 }
 
-// StartOverTx is parkTx and ForgetHeldTx.
+// StartOverTx is parkTx and ForgetGenerationTx.
 func StartOverTx(tx *sqlite.Tx) (parked int, err error) {
-	if err := ForgetHeldTx(tx); err != nil {
+	if err := ForgetGenerationTx(tx); err != nil {
 		return 0, err
 	}
 	return parkTx(tx)
 }
 
-// ForgetHeldTx forgets which state of the authority's set is here, so that whatever
+// ForgetGenerationTx forgets which state of the authority's set is here, so that whatever
 // comes next is copied whole.
-func ForgetHeldTx(tx *sqlite.Tx) error {
+func ForgetGenerationTx(tx *sqlite.Tx) error {
 	_, err := tx.Exec(`DELETE FROM push_tokens_held`)
 	return err
 }
@@ -62,5 +62,5 @@ func (t *Tokens) JoinTx(tx *sqlite.Tx, moved map[string]string) error {
 		return err
 	}
 	tx.AfterCommit(t.changed)
-	return ForgetHeldTx(tx)
+	return ForgetGenerationTx(tx)
 }

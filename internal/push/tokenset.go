@@ -22,10 +22,10 @@ type tokenSet struct {
 	Tokens []Registered `json:"tokens"`
 }
 
-// Held names the state of the set that is here; empty where none has come, or where
+// Generation names the state of the set that is here; empty where none has come, or where
 // it must be asked for again. At the authority it is a hash of the content: no
 // restart or restore can give one name to two contents.
-func (t *Tokens) Held(ctx context.Context) (string, error) {
+func (t *Tokens) Generation(ctx context.Context) (string, error) {
 	if t.o.Authority {
 		generation, _, err := t.Export(ctx)
 		return generation, err

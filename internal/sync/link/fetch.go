@@ -31,16 +31,16 @@ func (c *Client) Fetch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	got, err := c.ask(ctx, cursor, 0) // the first page tells at once whether all is well again
+	got, err := c.get(ctx, cursor, 0) // the first page tells at once whether all is well again
 	for err == nil {
 		if err = c.greet(ctx); err == nil {
-			got, err = c.storeAndAsk(ctx, got)
+			got, err = c.storeAndGet(ctx, got)
 		}
 	}
 	return err
 }
 
-func (c *Client) storeAndAsk(ctx context.Context, got arrival) (next arrival, err error) {
+func (c *Client) storeAndGet(ctx context.Context, got arrival) (next arrival, err error) {
 	if !got.More || len(got.Sets) > 0 { // a set is not asked for before it has been stored
 		if err := c.store(ctx, got); err != nil {
 			return next, err
@@ -49,11 +49,11 @@ func (c *Client) storeAndAsk(ctx context.Context, got arrival) (next arrival, er
 		if got.More {
 			wait = 0
 		}
-		return c.ask(ctx, got.Cursor, wait)
+		return c.get(ctx, got.Cursor, wait)
 	}
 	work := []func(context.Context) error{
 		func(ctx context.Context) error { return c.store(ctx, got) },
-		func(ctx context.Context) (err error) { next, err = c.ask(ctx, got.Cursor, 0); return err },
+		func(ctx context.Context) (err error) { next, err = c.get(ctx, got.Cursor, 0); return err },
 	}
 	err = loop.Each(ctx, len(work), work, func(ctx context.Context, f func(context.Context) error) error { return f(ctx) })
 	return next, err
@@ -66,7 +66,7 @@ func (c *Client) FetchPage(ctx context.Context, wait time.Duration) (more bool, 
 	if err != nil {
 		return false, err
 	}
-	got, err := c.ask(ctx, cursor, wait)
+	got, err := c.get(ctx, cursor, wait)
 	if err == nil {
 		err = c.store(ctx, got)
 	}
@@ -76,15 +76,15 @@ func (c *Client) FetchPage(ctx context.Context, wait time.Duration) (more bool, 
 	return got.More, err
 }
 
-// ask gets the page after cursor, waiting so long for one.
-func (c *Client) ask(ctx context.Context, cursor string, wait time.Duration) (got arrival, err error) {
+// get returns the page after cursor, waiting so long for one.
+func (c *Client) get(ctx context.Context, cursor string, wait time.Duration) (got arrival, err error) {
 	query := url.Values{"cursor": {cursor}, "limit": {strconv.Itoa(sync.PageRows)}, "wait": {wait.String()}}
 	for _, s := range c.sets {
-		held, err := s.Held(ctx)
+		has, err := s.Generation(ctx)
 		if err != nil {
 			return got, err
 		}
-		query.Set(s.Name, held)
+		query.Set(s.Name, has)
 	}
 	if c.letters != nil {
 		query.Set(lettersSet, c.lettersSeen)
@@ -136,10 +136,10 @@ func (c *Client) store(ctx context.Context, got arrival) error {
 	if len(got.Entries) > 0 {
 		c.crash("sync.stored")
 	}
-	was := c.held()
+	was := c.withholds()
 	c.status.brought(c.hello().Now, got.At, got.More)
 	c.looking.Store(false)
-	if was && !c.held() {
+	if was && !c.withholds() {
 		c.offerLoop.Wake()
 	}
 	_ = c.status.note(lineFetch, nil)

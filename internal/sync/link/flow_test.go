@@ -172,7 +172,7 @@ func TestPollHeldForAPassEndsSoon(t *testing.T) {
 		_, cloud := pair(t)
 		l := newLine(cloud)
 		generation := "1"
-		l.sets = []link.Set{{Name: "accounts", Path: "accounts", Held: func(context.Context) (string, error) { return generation, nil }}}
+		l.sets = []link.Set{{Name: "accounts", Path: "accounts", Generation: func(context.Context) (string, error) { return generation, nil }}}
 		offer(t, l, `{"from":"","to":"x","more":true,"rows":[]}`)
 		cloud.add("milk")
 		began := time.Now()

@@ -75,14 +75,14 @@ func (o *offers) size() int {
 // Offer hands the peer whatever of this node's log it has not read, until there is
 // nothing left. While a page is on its way the next one is made.
 func (c *Client) Offer(ctx context.Context) error {
-	if c.held() {
+	if c.withholds() {
 		return nil
 	}
 	if err := c.greet(ctx); err != nil {
 		return err
 	}
 	page, err := c.nextOffer(ctx)
-	for err == nil && len(page.Entries) > 0 && !c.held() {
+	for err == nil && len(page.Entries) > 0 && !c.withholds() {
 		page, err = c.sendAndMake(ctx, page)
 	}
 	return c.offered(err)
@@ -92,7 +92,7 @@ func (c *Client) Offer(ctx context.Context) error {
 // are more. While this node is catching up with the peer it offers nothing: most of
 // what is new here came from there.
 func (c *Client) OfferPage(ctx context.Context) (more bool, err error) {
-	if c.held() {
+	if c.withholds() {
 		return false, nil
 	}
 	page, err := c.nextOffer(ctx)
@@ -104,9 +104,9 @@ func (c *Client) OfferPage(ctx context.Context) (more bool, err error) {
 	return more && err == nil, c.offered(err)
 }
 
-// held reports whether nothing is offered now: a pass is being made, or it is not
+// withholds reports whether nothing is offered now: a pass is being made, or it is not
 // known yet whether one will be.
-func (c *Client) held() bool { return c.looking.Load() || c.status.passing() }
+func (c *Client) withholds() bool { return c.looking.Load() || c.status.passing() }
 
 // offered has the next round ask the peer where it is, when this one failed.
 func (c *Client) offered(err error) error {

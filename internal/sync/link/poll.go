@@ -45,22 +45,22 @@ func readPage(b []byte) (p Page, err error) {
 	return p, err
 }
 
-// ask is what a poll asks for.
-type ask struct {
+// question is what a poll wants to know.
+type question struct {
 	cursor string
 	limit  int
 	wait   time.Duration
-	held   map[string]string // generations of the sets
+	has    map[string]string // generations of the sets that the caller has
 }
 
-func (s *Server) readAsk(r *http.Request) ask {
+func (s *Server) readQuestion(r *http.Request) question {
 	query := r.URL.Query()
-	a := ask{cursor: query.Get("cursor"), limit: sync.PageRows, held: map[string]string{}}
+	q := question{cursor: query.Get("cursor"), limit: sync.PageRows, has: map[string]string{}}
 	if n, err := strconv.Atoi(query.Get("limit")); err == nil {
-		a.limit = max(1, min(n, sync.PageRows))
+		q.limit = max(1, min(n, sync.PageRows))
 	}
 	if wait, err := time.ParseDuration(query.Get("wait")); err == nil {
-		a.wait = max(0, min(wait, MaxWait))
+		q.wait = max(0, min(wait, MaxWait))
 	}
 	names := []string{lettersSet}
 	for _, set := range s.Sets {
@@ -68,39 +68,39 @@ func (s *Server) readAsk(r *http.Request) ask {
 	}
 	for _, name := range names {
 		if v, ok := query[name]; ok {
-			a.held[name] = v[0]
+			q.has[name] = v[0]
 		}
 	}
-	return a
+	return q
 }
 
 // poll answers with the page after a cursor. When that is empty it waits, until a
 // change, a newer set, or for as long as it was asked to.
 func (s *Server) poll(w http.ResponseWriter, r *http.Request) error {
-	a := s.readAsk(r)
-	ctx, cancel := context.WithTimeout(r.Context(), a.wait)
+	q := s.readQuestion(r)
+	ctx, cancel := context.WithTimeout(r.Context(), q.wait)
 	defer cancel()
 	defer context.AfterFunc(s.Stop, cancel)()
 	for {
 		changed := s.log.Changed() // before the look, so that no change falls between
-		hold, over := s.holding(a.wait)
-		page, err := s.look(context.WithoutCancel(ctx), a, hold > 0)
+		wait, over := s.waiting(q.wait)
+		page, err := s.look(context.WithoutCancel(ctx), q, wait > 0)
 		if s.noted(r, lineOffer, err) != nil {
 			return err
 		}
 		if len(page.Entries) > 0 || len(page.Sets) > 0 || page.Reset != "" || ctx.Err() != nil {
-			return s.serve(w, r, a, page)
+			return s.serve(w, r, q, page)
 		}
-		s.status.took(a.cursor, s.hello().Now, hold == 0)
-		wait(ctx, changed, hold, over)
+		s.status.took(q.cursor, s.hello().Now, wait == 0)
+		pause(ctx, changed, wait, over)
 	}
 }
 
-// wait returns at a change, at the end of a hold where there is one, or with ctx.
-func wait(ctx context.Context, changed <-chan struct{}, hold time.Duration, over <-chan struct{}) {
-	if hold > 0 {
+// pause returns at a change, after a wait where there is one, or with ctx.
+func pause(ctx context.Context, changed <-chan struct{}, wait time.Duration, over <-chan struct{}) {
+	if wait > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, hold)
+		ctx, stop = context.WithTimeout(ctx, wait)
 		defer stop()
 	}
 	select {
@@ -110,26 +110,26 @@ func wait(ctx context.Context, changed <-chan struct{}, hold time.Duration, over
 	}
 }
 
-// look returns what there is for a poll now; while the log is held, without its
-// entries.
-func (s *Server) look(ctx context.Context, a ask, held bool) (page Page, err error) {
-	if page.Sets, err = newer(ctx, s.Sets, a.held); err != nil {
+// look returns what there is for a poll now; while polls are deferred, without
+// entries of the log.
+func (s *Server) look(ctx context.Context, q question, deferred bool) (page Page, err error) {
+	if page.Sets, err = newer(ctx, s.Sets, q.has); err != nil {
 		return page, err
 	}
-	if err := s.addLetters(ctx, a, &page); err != nil {
+	if err := s.addLetters(ctx, q, &page); err != nil {
 		return page, err
 	}
-	if page.Cursor = a.cursor; held {
+	if page.Cursor = q.cursor; deferred {
 		return page, nil
 	}
-	page.Page, err = s.log.Page(ctx, a.cursor, a.limit)
+	page.Page, err = s.log.Page(ctx, q.cursor, q.limit)
 	return page, err
 }
 
 // addLetters names the letters that wait, unless the caller has heard of them: one
 // that it cannot take yet must not end each poll at once.
-func (s *Server) addLetters(ctx context.Context, a ask, page *Page) error {
-	had, asked := a.held[lettersSet]
+func (s *Server) addLetters(ctx context.Context, q question, page *Page) error {
+	had, asked := q.has[lettersSet]
 	if !asked || s.letters == nil {
 		return nil
 	}
@@ -144,9 +144,9 @@ func (s *Server) addLetters(ctx context.Context, a ask, page *Page) error {
 	return nil
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, a ask, page Page) error {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, q question, page Page) error {
 	now := s.hello().Now
-	s.status.took(a.cursor, now, len(page.Entries) == 0 && page.Reset == "")
+	s.status.took(q.cursor, now, len(page.Entries) == 0 && page.Reset == "")
 	if page.Reset != "" {
 		s.logger.InfoContext(r.Context(), "the peer reads this node's log from its start", "peer", s.name, "reason", page.Reset)
 		s.status.wasReset(page.Reset, now)
@@ -162,32 +162,32 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, a ask, page Page)
 	return nil
 }
 
-// hold has polls wait after an offer that another follows, and ends their wait after
+// deferPolls has polls wait after an offer that another follows, and ends their wait after
 // the last.
-func (s *Server) hold(more bool) {
+func (s *Server) deferPolls(more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if more {
-		s.heldUntil = time.Now().Add(echoHold)
-		if s.released == nil {
-			s.released = make(chan struct{})
+		s.deferred = time.Now().Add(echoHold)
+		if s.resumed == nil {
+			s.resumed = make(chan struct{})
 		}
 		return
 	}
-	s.heldUntil = time.Time{}
-	if s.released != nil {
-		close(s.released)
-		s.released = nil
+	s.deferred = time.Time{}
+	if s.resumed != nil {
+		close(s.resumed)
+		s.resumed = nil
 	}
 }
 
-// holding returns how much longer a poll has to wait, and what ends that wait. One
+// waiting returns how much longer a poll has to wait, and what ends that wait. One
 // that does not want to wait does not.
-func (s *Server) holding(wait time.Duration) (time.Duration, <-chan struct{}) {
+func (s *Server) waiting(wait time.Duration) (time.Duration, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if left := time.Until(s.heldUntil); wait > 0 && left > 0 {
-		return left, s.released
+	if left := time.Until(s.deferred); wait > 0 && left > 0 {
+		return left, s.resumed
 	}
 	return 0, nil
 }

@@ -132,7 +132,7 @@ func TestPollTellsOfASetWhoseGenerationDiffers(t *testing.T) {
 		_, cloud := pair(t)
 		generation := "a/1"
 		l := newLine(cloud)
-		l.sets = []link.Set{{Name: "accounts", Held: func(context.Context) (string, error) { return generation, nil }}}
+		l.sets = []link.Set{{Name: "accounts", Generation: func(context.Context) (string, error) { return generation, nil }}}
 		poll := func(held map[string]string, wait time.Duration) map[string]string {
 			return poll(t.Context(), l, "", held, wait).Sets
 		}

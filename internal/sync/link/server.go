@@ -27,9 +27,9 @@ type Server struct {
 	started int64       // Unix ms
 	compare atomic.Bool // the peer is asked to compare, when it greets next
 
-	barred    error         // why the peer's last greeting did not count; under mu, as is all below
-	heldUntil time.Time     // polls wait until then
-	released  chan struct{} // closed when they need not any more; nil: nobody waits
+	barred   error         // why the peer's last greeting did not count; under mu, as is all below
+	deferred time.Time     // polls wait until then
+	resumed  chan struct{} // closed when they need not any more; nil: nobody waits
 }
 
 // ServerOptions are what a Server needs.
@@ -38,29 +38,11 @@ type ServerOptions struct {
 	Name    string       // the peer's
 	Sets    []Set        // what this node holds whole
 	Letters *letters.Box // nil: none cross
-	Posts   []Post       // what else the peer may send
-	Asks    []Ask        // and what it may ask for besides
+	Calls   []Call       // what else the peer may bring
 	Hello   func() Hello
 	Stop    context.Context    // ends the polls that are held open
 	Crash   func(point string) // called at sync.served and sync.applied
 	Logger  *slog.Logger
-}
-
-// Post is a call that brings something and is answered with 204.
-type Post struct {
-	Path string // below /peer/v1/
-	take func(context.Context, []byte) error
-}
-
-// NewPost returns the call that has do take a T.
-func NewPost[T any](path string, do func(context.Context, T) error) Post {
-	return Post{path, func(ctx context.Context, b []byte) error {
-		var v T
-		if err := unmarshal(b, &v); err != nil {
-			return err
-		}
-		return do(ctx, v)
-	}}
 }
 
 // call answers one request; an error becomes a problem.
@@ -92,11 +74,8 @@ func NewServer(o ServerOptions) *Server {
 	for _, set := range o.Sets {
 		add(http.MethodGet, set.Path, s.accepted(s.whole(set)))
 	}
-	for _, p := range o.Posts {
-		add(http.MethodPost, p.Path, s.accepted(s.post(p)))
-	}
-	for _, a := range o.Asks {
-		add(http.MethodPost, a.Path, s.ask(a))
+	for _, c := range o.Calls {
+		add(http.MethodPost, c.Path, s.own(c))
 	}
 	for path, methods := range calls {
 		s.mux.Handle("/peer/v1/"+path, s.answer(methods))
@@ -199,13 +178,13 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) error {
 		return sync.ErrBadPage.Because(err)
 	}
 	if offer.More {
-		s.hold(true)
+		s.deferPolls(true)
 	}
 	cursor, err := s.log.Apply(r.Context(), s.name, offer.From, offer.To, entries)
 	if s.noted(r, lineFetch, err) != nil {
 		return err
 	}
-	s.hold(offer.More) // from now on, since to apply it took time; or no more
+	s.deferPolls(offer.More) // from now on, since to apply it took time; or no more
 	if offer.More {
 		s.status.begins(1) // where it ends, the last one says
 	}
@@ -233,21 +212,6 @@ func (s *Server) whole(set Set) call {
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		return s.writeJSON(w, r, Whole{Generation: generation, Body: body})
-	}
-}
-
-func (s *Server) post(p Post) call {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		b, err := s.body(r)
-		if err != nil {
-			return err
-		}
-		if err := p.take(r.Context(), b); err != nil {
-			return err
-		}
-		w.Header().Set("Accept-Encoding", coding)
-		w.WriteHeader(http.StatusNoContent)
-		return nil
 	}
 }
 

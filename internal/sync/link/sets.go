@@ -12,11 +12,11 @@ import (
 // generation: the accounts, the push tokens. Two generations that differ are
 // two contents; they are not ordered.
 type Set struct {
-	Name   string // in the poll and in Page.Sets
-	Path   string // below /peer/v1/
-	Held   func(context.Context) (generation string, err error)
-	Export func(context.Context) (generation string, body []byte, err error) // where it is held
-	Import func(ctx context.Context, generation string, body []byte) error   // where it is copied
+	Name       string                                                            // in the poll and in Page.Sets
+	Path       string                                                            // below /peer/v1/
+	Generation func(context.Context) (string, error)                             // of what is here
+	Export     func(context.Context) (generation string, body []byte, err error) // where it lives
+	Import     func(ctx context.Context, generation string, body []byte) error   // where it is copied
 }
 
 // Whole is a Set as it crosses.
@@ -25,16 +25,16 @@ type Whole struct {
 	Body       json.RawMessage `json:"body"`
 }
 
-// newer returns the sets whose generation is not the one in held, by name. One that
-// held does not name was not asked about.
-func newer(ctx context.Context, sets []Set, held map[string]string) (map[string]string, error) {
+// newer returns the sets whose generation is not the one in has, by name. One that
+// has does not name was not asked about.
+func newer(ctx context.Context, sets []Set, has map[string]string) (map[string]string, error) {
 	var all map[string]string
 	for _, s := range sets {
-		had, asked := held[s.Name]
+		had, asked := has[s.Name]
 		if !asked {
 			continue
 		}
-		generation, err := s.Held(ctx)
+		generation, err := s.Generation(ctx)
 		if err != nil {
 			return nil, err
 		}

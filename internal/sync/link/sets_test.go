@@ -20,13 +20,13 @@ func TestSetIsCopiedWhenItsGenerationDiffers(t *testing.T) {
 		l := newLine(cloud)
 		l.sets = []link.Set{{
 			Name: "accounts", Path: "accounts",
-			Held:   func(context.Context) (string, error) { return there, nil },
-			Export: func(context.Context) (string, []byte, error) { return there, []byte(body), nil },
+			Generation: func(context.Context) (string, error) { return there, nil },
+			Export:     func(context.Context) (string, []byte, error) { return there, []byte(body), nil },
 		}}
 		got := ""
 		c, _ := client(local, l, []link.Set{{
 			Name: "accounts", Path: "accounts",
-			Held: func(context.Context) (string, error) { return here, nil },
+			Generation: func(context.Context) (string, error) { return here, nil },
 			Import: func(_ context.Context, generation string, b []byte) error {
 				imports++
 				if refuse == nil {
