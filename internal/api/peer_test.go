@@ -36,7 +36,7 @@ func (n *node) cursor() string {
 const entry = `{"table": "todos", "origin": 0, "id": 7, "uid": "0123456789abcdef0123456789abcdef", "owner": "01ANNA00000000000000000000",
 	"created_at": 1, "updated_at": 1, "updated_by": "local", "content": "x"}`
 
-// S:64 and the brief of the door: to a stranger each path under /peer/ is alike.
+// S:64. To a stranger each path under /peer/ is alike.
 func TestToAStrangerEachPathOfThePeersIsAlike(t *testing.T) {
 	n := newNode(t)
 	rows := n.rows()

@@ -335,7 +335,7 @@ func TestValueThatTheFileRefusesTakesNoOtherRowWithIt(t *testing.T) {
 	settle(t, local, cloud)
 }
 
-// S:8. A page in which one row comes twice, two rows have one key, or one row has two
+// A page in which one row comes twice, two rows have one key, or one row has two
 // keys: whatever the order, it is taken and ends the same.
 func TestHostileDuplicatesInOnePageEndTheSame(t *testing.T) {
 	uid := func(c string) string { return strings.Repeat(c, 32) }

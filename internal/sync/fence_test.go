@@ -475,7 +475,7 @@ func TestLifeThatTheFenceDoesNotTakeIsNotBegun(t *testing.T) {
 	}
 }
 
-// S:33. Restore says beforehand that the file will be another, however new it looks.
+// S:25. Restore says beforehand that the file will be another, however new it looks.
 func TestRestoreBeginsALifeWithIDsAboveThoseOfTheBackup(t *testing.T) {
 	local, cloud := fencedPair(t)
 	cloud.add("a")

@@ -267,7 +267,7 @@ func TestComparisonsAreMadeByTime(t *testing.T) {
 	})
 }
 
-// Somebody at the cloud, which cannot call, asks for a comparison: home hears of it in
+// S:41. Somebody at the cloud, which cannot call, asks for a comparison: home hears of it in
 // its next greeting, and the cloud of what came of it in the one after.
 func TestTheCloudHasHomeCompare(t *testing.T) {
 	linked(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
