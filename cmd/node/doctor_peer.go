@@ -16,7 +16,7 @@ func (n *node) examinePeer() []finding {
 	if n.contact == nil {
 		return []finding{{"peer", fine, "none configured: this node is alone", ""}}
 	}
-	s := n.contact.status()
+	s := n.contact.Status()
 	found := []finding{n.examineLink(s)}
 	for _, w := range s.Warnings {
 		if w.Code != link.CodeSkew { // the clocks are looked at with the link

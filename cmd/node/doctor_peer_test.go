@@ -28,7 +28,7 @@ func TestTheDoctorAndTheStatusAgreeAtBothNodes(t *testing.T) {
 			t.Helper()
 			for _, m := range []*machine{b.home, b.cloud} {
 				name := m.config.Node.Name
-				status, said := m.node.contact.status(), m.findings()
+				status, said := m.node.contact.Status(), m.findings()
 				if !strings.Contains(said, want[name]) {
 					t.Errorf("%s, the doctor of %s says\n%s\nand not %q", when, name, said, want[name])
 				}
@@ -47,7 +47,7 @@ func TestTheDoctorAndTheStatusAgreeAtBothNodes(t *testing.T) {
 		must(t, err)
 		settle(time.Minute)
 		for _, m := range []*machine{b.home, b.cloud} {
-			equal(t, m.config.Node.Name+": state", m.node.contact.status().Code, link.CodeAside)
+			equal(t, m.config.Node.Name+": state", m.node.contact.Status().Code, link.CodeAside)
 		}
 		both("with one entry aside", map[string]string{"home": "warn sync: 1 entries could not be taken", "cloud": "warn sync: 1 entries could not be taken"})
 		both("and besides", map[string]string{"home": "ok peer: cloud answers", "cloud": "ok peer: home answers"})

@@ -11,6 +11,7 @@ import (
 
 	"tandem/internal/api"
 	"tandem/internal/config"
+	"tandem/internal/contact"
 	"tandem/internal/fcm"
 	"tandem/internal/loop"
 	"tandem/internal/push"
@@ -46,7 +47,7 @@ type node struct {
 	client    *link.Client // as peer
 	server    *link.Server // nil: nobody calls this node
 	letters   *letters.Box
-	contact   *contact // nil: there is no peer
+	contact   *contact.Contact // nil: there is no peer
 	handler   http.Handler
 	loops     []*loop.Loop
 	polling   context.Context // ends at shutdown, and with it the polls that are held open
@@ -211,9 +212,22 @@ func (n *node) services() api.Services {
 		s.Compare = n.client.CompareSoon
 	}
 	if n.contact != nil {
-		s.Link = n.contact.state
+		s.Link = n.linkState
 	}
 	return s
+}
+
+// keepContact has the node keep in mind when it and its peer were last in touch.
+func (n *node) keepContact(status func() link.Status) {
+	n.contact = contact.New(contact.Options{
+		DB: n.folder.todos, Outbox: n.outbox, Node: n.Node.Name, Peer: n.Peer.Name, Status: status, Admin: n.users.FirstAdmin, Zone: n.zone,
+	})
+	n.loops = append(n.loops, n.contact.Loop(n.logger))
+}
+
+func (n *node) linkState() api.SyncState {
+	s, silent := n.contact.State()
+	return api.SyncState{Status: s, Silent: silent}
 }
 
 func (n *node) ready(ctx context.Context) error {

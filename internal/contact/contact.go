@@ -1,4 +1,7 @@
-package main
+// Package contact keeps when a node and its peer last read each other's log, over
+// restarts, and tells the first admin of a silence that lasts. How a call went is
+// package link's; what rings goes through package push.
+package contact
 
 import (
 	"context"
@@ -8,7 +11,6 @@ import (
 	gosync "sync"
 	"time"
 
-	"tandem/internal/api"
 	"tandem/internal/loop"
 	"tandem/internal/push"
 	"tandem/internal/sqlite"
@@ -25,11 +27,11 @@ const (
 	syncNotice = "sync" // the kind of notice, beside those that ring
 )
 
-// contact is when this node and its peer last read each other's log. It tells the
+// Contact is when this node and its peer last read each other's log. It tells the
 // first admin, through this node's own channels, when that is long ago. Each node that
 // runs does: who hears of both knows that it is the link that is cut.
-type contact struct {
-	contactOptions
+type Contact struct {
+	Options
 
 	// Of the loop alone.
 	saw    [2]int64  // the last successes as the link tells them
@@ -41,23 +43,18 @@ type contact struct {
 	filed touch // as in the file
 }
 
-type contactOptions struct {
-	db         *sqlite.DB
-	outbox     *push.Outbox
-	node, peer string
-	status     func() link.Status
-	admin      func(context.Context) (id string, found bool, err error)
-	zone       func(tx *sqlite.Tx, owner string) (string, error)
+// Options are what a Contact needs.
+type Options struct {
+	DB         *sqlite.DB // todos.db
+	Outbox     *push.Outbox
+	Node, Peer string
+	Status     func() link.Status // of whichever end of the link is here
+	Admin      func(context.Context) (id string, found bool, err error)
+	Zone       func(tx *sqlite.Tx, owner string) (string, error)
 }
 
-// keepContact has the node keep in mind when it and its peer were last in touch, and
-// tell it to who asks.
-func (n *node) keepContact(status func() link.Status) {
-	n.contact = &contact{contactOptions: contactOptions{
-		db: n.folder.todos, outbox: n.outbox, node: n.Node.Name, peer: n.Peer.Name, status: status, admin: n.users.FirstAdmin, zone: n.zone,
-	}}
-	n.loops = append(n.loops, n.contact.loop(n.logger))
-}
+// New returns a contact that is not kept up to date before its loop runs.
+func New(o Options) *Contact { return &Contact{Options: o} }
 
 // touch is what is known of the last successes. Unix ms.
 type touch struct {
@@ -70,12 +67,13 @@ func (t touch) since() int64 { return min(t.fetched, t.offered) }
 
 func (t touch) late(now int64) bool { return now-t.since() >= silenceTold.Milliseconds() }
 
-func (c *contact) loop(log *slog.Logger) *loop.Loop {
+// Loop is what runs while the node does: it looks once a minute.
+func (c *Contact) Loop(log *slog.Logger) *loop.Loop {
 	return loop.New("contact", time.Minute, log, c.look)
 }
 
 // last is when what last succeeded.
-func (c *contact) last() touch {
+func (c *Contact) last() touch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.known
@@ -83,12 +81,12 @@ func (c *contact) last() touch {
 
 // look is one round: it notes what has succeeded since the last one, and tells of a
 // silence or of its end.
-func (c *contact) look(ctx context.Context) error {
+func (c *Contact) look(ctx context.Context) error {
 	t, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
-	status, now := c.status(), c.db.Now()
+	status, now := c.Status(), c.DB.Now()
 	t = c.advance(t, status, now.UnixMilli())
 	next := t
 	switch {
@@ -100,7 +98,7 @@ func (c *contact) look(ctx context.Context) error {
 	if next.told == t.told {
 		return c.keep(ctx, t)
 	}
-	owner, found, err := c.admin(ctx)
+	owner, found, err := c.Admin(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,36 +108,37 @@ func (c *contact) look(ctx context.Context) error {
 	return c.tell(ctx, next, owner, status.Detail)
 }
 
-// state is how the link stands, with what is known from before this process.
-func (c *contact) state() api.SyncState {
-	s, t := api.SyncState{Status: c.status()}, c.last()
+// State is how the link stands, with what is known from before this process, and since
+// when one direction works no more, where that is a day or longer: Unix ms, 0: both do.
+func (c *Contact) State() (s link.Status, silent int64) {
+	s, t := c.Status(), c.last()
 	if s.FetchedAt == 0 {
 		s.FetchedAt = t.fetched
 	}
 	if s.OfferedAt == 0 {
 		s.OfferedAt = t.offered
 	}
-	if t.late(c.db.Now().UnixMilli()) && t != (touch{}) {
-		s.Silent = t.since()
+	if t.late(c.DB.Now().UnixMilli()) && t != (touch{}) {
+		silent = t.since()
 	}
-	return s
+	return s, silent
 }
 
 // begin returns what is known; of a peer that is new, that it is known since now.
-func (c *contact) begin(ctx context.Context) (touch, error) {
+func (c *Contact) begin(ctx context.Context) (touch, error) {
 	if t := c.last(); t != (touch{}) {
 		return t, nil
 	}
-	t, found, err := sqlite.ReadOne(ctx, c.db, func(r sqlite.Row) (t touch, err error) {
+	t, found, err := sqlite.ReadOne(ctx, c.DB, func(r sqlite.Row) (t touch, err error) {
 		return t, r.Scan(&t.fetched, &t.offered, &t.told)
-	}, `SELECT fetched_at, offered_at, coalesce(told_at, 0) FROM sync_contact WHERE peer = ?`, c.peer)
+	}, `SELECT fetched_at, offered_at, coalesce(told_at, 0) FROM sync_contact WHERE peer = ?`, c.Peer)
 	if err != nil {
 		return t, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.filed = t; !found {
-		now := c.db.Now().UnixMilli()
+		now := c.DB.Now().UnixMilli()
 		t = touch{fetched: now, offered: now}
 	}
 	c.known = t
@@ -148,7 +147,7 @@ func (c *contact) begin(ctx context.Context) (touch, error) {
 
 // advance notes successes by the clock of now: what was noted by one that was ahead
 // would hide a silence until then.
-func (c *contact) advance(t touch, s link.Status, now int64) touch {
+func (c *Contact) advance(t touch, s link.Status, now int64) touch {
 	t = touch{min(t.fetched, now), min(t.offered, now), min(t.told, now)}
 	if s.FetchedAt != c.saw[0] {
 		t.fetched = now
@@ -161,7 +160,7 @@ func (c *contact) advance(t touch, s link.Status, now int64) touch {
 }
 
 // lasts reports whether a silence has been found in each round for long enough.
-func (c *contact) lasts(t touch, now time.Time) bool {
+func (c *Contact) lasts(t touch, now time.Time) bool {
 	slept := now.Sub(c.looked) > silenceSure/2
 	c.looked = now
 	switch {
@@ -174,7 +173,7 @@ func (c *contact) lasts(t touch, now time.Time) bool {
 }
 
 // keep notes what is known, and writes it down where the file is too far from it.
-func (c *contact) keep(ctx context.Context, t touch) error {
+func (c *Contact) keep(ctx context.Context, t touch) error {
 	c.mu.Lock()
 	c.known = t
 	near := func(a, b int64) bool { return max(a-b, b-a) < contactKept.Milliseconds() }
@@ -188,41 +187,41 @@ func (c *contact) keep(ctx context.Context, t touch) error {
 
 // tell gives the notice of a silence or of its end. It commits with the note that it
 // was given.
-func (c *contact) tell(ctx context.Context, t touch, owner, why string) error {
+func (c *Contact) tell(ctx context.Context, t touch, owner, why string) error {
 	return c.write(ctx, t, func(tx *sqlite.Tx) error {
-		zone, err := c.zone(tx, owner)
+		zone, err := c.Zone(tx, owner)
 		if err != nil {
 			return err
 		}
 		n := push.Notice{
-			FireID: nodesync.KeyedUID("contact", c.node, c.peer, strconv.FormatInt(tx.Millis(), 10)).String(),
+			FireID: nodesync.KeyedUID("contact", c.Node, c.Peer, strconv.FormatInt(tx.Millis(), 10)).String(),
 			Kind:   syncNotice, Owner: owner, DueAt: tx.Now, TTL: silenceTold, Zone: zone,
 		}
 		if t.told > 0 {
 			n.Title, n.Body = c.silence(t, tx.Now, zone, why)
 		} else {
-			n.Title = c.peer + " syncs again"
-			n.Body = fmt.Sprintf("%s and %s are in touch. What was written meanwhile crosses now.", c.node, c.peer)
+			n.Title = c.Peer + " syncs again"
+			n.Body = fmt.Sprintf("%s and %s are in touch. What was written meanwhile crosses now.", c.Node, c.Peer)
 		}
-		return c.outbox.EnqueueTx(tx, n)
+		return c.Outbox.EnqueueTx(tx, n)
 	})
 }
 
 // silence is what a person reads of one.
-func (c *contact) silence(t touch, now time.Time, zone, why string) (title, body string) {
+func (c *Contact) silence(t touch, now time.Time, zone, why string) (title, body string) {
 	since := sqlite.Time(t.since())
 	loc, err := when.Zone(zone)
 	if err != nil {
 		loc = time.UTC
 	}
-	what := fmt.Sprintf("Nothing has crossed between %s and %s", c.node, c.peer)
+	what := fmt.Sprintf("Nothing has crossed between %s and %s", c.Node, c.Peer)
 	switch edge := t.told - silenceTold.Milliseconds(); {
 	case t.fetched > edge:
-		what = fmt.Sprintf("%s has not read what %s wrote", c.peer, c.node)
+		what = fmt.Sprintf("%s has not read what %s wrote", c.Peer, c.Node)
 	case t.offered > edge:
-		what = fmt.Sprintf("%s has not read what %s wrote", c.node, c.peer)
+		what = fmt.Sprintf("%s has not read what %s wrote", c.Node, c.Peer)
 	}
-	title = fmt.Sprintf("%s not synced for %d h", c.peer, int(now.Sub(since).Hours()))
+	title = fmt.Sprintf("%s not synced for %d h", c.Peer, int(now.Sub(since).Hours()))
 	body = what + " since " + since.In(loc).Format("2006-01-02 15:04 MST") + "."
 	if why != "" {
 		body += " " + why
@@ -230,14 +229,14 @@ func (c *contact) silence(t touch, now time.Time, zone, why string) (title, body
 	return title, body
 }
 
-func (c *contact) write(ctx context.Context, t touch, do func(*sqlite.Tx) error) error {
-	err := c.db.Write(ctx, func(tx *sqlite.Tx) error {
+func (c *Contact) write(ctx context.Context, t touch, do func(*sqlite.Tx) error) error {
+	err := c.DB.Write(ctx, func(tx *sqlite.Tx) error {
 		if _, err := tx.Exec(`
 			INSERT INTO sync_contact (peer, fetched_at, offered_at, told_at)
 			VALUES (?, ?, ?, nullif(?, 0))
 			ON CONFLICT (peer) DO UPDATE
 			SET fetched_at = excluded.fetched_at, offered_at = excluded.offered_at, told_at = excluded.told_at`,
-			c.peer, t.fetched, t.offered, t.told); err != nil {
+			c.Peer, t.fetched, t.offered, t.told); err != nil {
 			return err
 		}
 		return do(tx)

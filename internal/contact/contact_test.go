@@ -1,94 +1,31 @@
-package main
+package contact
 
 import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"tandem/internal/config"
 	"tandem/internal/push"
 	"tandem/internal/sqlite"
 	"tandem/internal/sync/link"
 )
 
-// told are the titles of what the nodes said of themselves, sorted.
-func (b *bubble) told() string {
-	var out []string
-	for _, m := range b.fcm.Messages() {
-		out = append(out, m.Data["title"])
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
-	slices.Sort(out)
-	return strings.Join(out, ", ")
 }
 
-// syncStatus is what a node says of its link.
-func (m *machine) syncStatus() (s struct {
-	State, Code, Detail, Banner string
-	Fetch, Send                 struct {
-		LastSuccess string `json:"last_success"`
-		Pending     *int64
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
-}) {
-	m.Helper()
-	m.do(http.MethodGet, "/v1/sync/status", nil, &s)
-	return s
-}
-
-// revoke has the cloud know a secret that may be another than home's.
-func (b *bubble) revoke(secret string) {
-	b.Helper()
-	b.cloud.off()
-	b.cloud.config.Peer.Token = config.Secret(secret)
-	b.cloud.on()
-}
-
-// S:66. A link that is dead for a day is told of by each node that runs, and once more
-// when it is over.
-func TestALinkThatIsDeadForADayIsToldOf(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bubble) {
-		b.home.register("phone")
-		settle(time.Minute)
-		equal(t, "banner", b.home.syncStatus().Banner+b.cloud.syncStatus().Banner, "")
-		b.revoke(strings.Repeat("another-secret-", 4))
-		settle(20 * time.Hour)
-		b.login()
-		for _, m := range []*machine{b.home, b.cloud} {
-			if s := m.syncStatus(); s.State == "ok" || s.Banner != "" || s.Detail == "" {
-				t.Errorf("after 20 h: %+v", s)
-			}
-		}
-		equal(t, "told after 20 h", b.told(), "")
-		b.home.kill() // what has crossed last is known for good
-		b.home.on()
-		settle(5*time.Hour + 5*time.Minute)
-		equal(t, "told after 25 h", b.told(), "cloud not synced for 24 h, home not synced for 24 h")
-		b.login()
-		for m, other := range map[*machine]string{b.home: "cloud", b.cloud: "home"} {
-			if s := m.syncStatus(); !strings.HasPrefix(s.Banner, other+" not synced for 25 h, since 2000-01-01T00:0") || s.Fetch.LastSuccess == "" || s.Send.LastSuccess == "" {
-				t.Errorf("after 25 h: %+v", s)
-			}
-		}
-		for _, m := range b.fcm.Messages() {
-			if !strings.HasPrefix(m.Data["body"], "Nothing has crossed between ") || !strings.Contains(m.Data["body"], " since 2000-01-01 00:0") {
-				t.Errorf("told: %q", m.Data["body"])
-			}
-			if strings.Contains(m.Data["body"], bubbleSecret) || strings.Contains(m.Data["body"], "another-secret-") {
-				t.Errorf("told with a secret: %q", m.Data["body"])
-			}
-		}
-		b.revoke(bubbleSecret)
-		settle(3 * time.Minute)
-		equal(t, "told when it is over", b.told(), "cloud not synced for 24 h, cloud syncs again, home not synced for 24 h, home syncs again")
-		equal(t, "banner", b.home.syncStatus().Banner+b.cloud.syncStatus().Banner, "")
-		equal(t, "state", b.home.syncStatus().State+" "+b.cloud.syncStatus().State, "ok ok")
-		b.alike()
-	})
 }
 
 // quietWorld is what a contact lives in, without a node around it.
@@ -98,7 +35,7 @@ type quietWorld struct {
 	clock time.Time
 	link  link.Status
 	admin string
-	*contact
+	*Contact
 }
 
 func newQuietWorld(t *testing.T) *quietWorld {
@@ -119,11 +56,11 @@ func (w *quietWorld) start() {
 	outbox, err := push.NewOutbox(w.Context(), w.db, nil, nil, push.OutboxOptions{Log: slog.New(slog.DiscardHandler)})
 	must(w, err)
 	w.link = link.Status{Detail: "It is cut."}
-	w.contact = &contact{contactOptions: contactOptions{
-		db: w.db, outbox: outbox, node: "home", peer: "cloud", status: func() link.Status { return w.link },
-		admin: func(context.Context) (string, bool, error) { return w.admin, w.admin != "", nil },
-		zone:  func(*sqlite.Tx, string) (string, error) { return "Asia/Shanghai", nil },
-	}}
+	w.Contact = New(Options{
+		DB: w.db, Outbox: outbox, Node: "home", Peer: "cloud", Status: func() link.Status { return w.link },
+		Admin: func(context.Context) (string, bool, error) { return w.admin, w.admin != "", nil },
+		Zone:  func(*sqlite.Tx, string) (string, error) { return "Asia/Shanghai", nil },
+	})
 }
 
 // pass lets time pass, a round each minute; works says whether the link does, each way.
@@ -195,14 +132,14 @@ func TestASilenceOutlastsARestart(t *testing.T) {
 	w.pass(20*time.Hour, false, false)
 	w.start()
 	w.pass(3*time.Hour, false, false)
-	s := w.state()
-	if s.Silent != 0 || s.FetchedAt < w.clock.Add(-24*time.Hour-contactKept).UnixMilli() || s.OfferedAt == 0 {
+	s, silent := w.State()
+	if silent != 0 || s.FetchedAt < w.clock.Add(-24*time.Hour-contactKept).UnixMilli() || s.OfferedAt == 0 {
 		t.Errorf("after a restart: %+v", s)
 	}
 	w.pass(time.Hour+10*time.Minute, false, false)
 	equal(t, "told", strings.Count(w.notices(), "\n")+1, 1)
-	if !strings.HasPrefix(w.notices(), "cloud not synced for 24 h") || w.state().Silent == 0 {
-		t.Errorf("after a day: %+v, told %q", w.state(), w.notices())
+	if s, silent = w.State(); !strings.HasPrefix(w.notices(), "cloud not synced for 24 h") || silent == 0 {
+		t.Errorf("after a day: %+v, told %q", s, w.notices())
 	}
 	w.start()
 	w.pass(20*time.Hour, false, false)
