@@ -41,6 +41,7 @@ var may = map[string][]string{
 	"internal/api": {"internal/fault", "internal/push", "internal/scheduler", "internal/settings", "internal/sqlite",
 		"internal/sync", "internal/sync/letters", "internal/sync/link", "internal/todos", "internal/users", "internal/when"},
 	"internal/contact": {"internal/loop", "internal/push", "internal/sqlite", "internal/sync", "internal/sync/link", "internal/when"},
+	"internal/pairing": {"internal/config", "internal/fault", "internal/push", "internal/sqlite", "internal/sync", "internal/sync/letters", "internal/sync/link", "internal/users"},
 	"internal/standin": {},
 	"cmd/node":         nil, // wires everything
 }

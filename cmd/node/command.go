@@ -11,6 +11,7 @@ import (
 
 	"tandem/internal/config"
 	"tandem/internal/fault"
+	"tandem/internal/pairing"
 	"tandem/internal/sqlite"
 )
 
@@ -115,7 +116,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.Is(err, errUsage):
 		return exitUsage
-	case errors.As(err, &faults), errors.Is(err, errBadConfig), errors.Is(err, errSecretFixed):
+	case errors.As(err, &faults), errors.Is(err, errBadConfig), errors.Is(err, pairing.ErrSecretFixed):
 		return exitConfig
 	case errors.Is(err, sqlite.ErrInUse):
 		return exitTryMore

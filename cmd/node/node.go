@@ -14,6 +14,7 @@ import (
 	"tandem/internal/contact"
 	"tandem/internal/fcm"
 	"tandem/internal/loop"
+	"tandem/internal/pairing"
 	"tandem/internal/push"
 	"tandem/internal/scheduler"
 	"tandem/internal/settings"
@@ -41,7 +42,7 @@ type node struct {
 	outbox    *push.Outbox
 	scheduler *scheduler.Scheduler
 	keys      *config.Keyring
-	pairing   pairing
+	pairing   *pairing.Pairing
 	peer      *link.Peer   // nil: this node does not call
 	unjoined  *link.Peer   // the same, for the calls that come before it is joined
 	client    *link.Client // as peer
@@ -87,6 +88,7 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 		n.loops = append(n.loops, n.tokens.ForwardLoop(quiet{n.peer}))
 		n.keepContact(n.client.Status)
 	}
+	n.keepPairing()
 	n.handler = api.New(n.services())
 	return n, nil
 }
@@ -200,13 +202,12 @@ func (n *node) services() api.Services {
 	if n.Peer.On() && n.Node.Origin == 1 {
 		n.server = link.NewServer(link.ServerOptions{
 			Log: n.log, Name: n.Peer.Name, Sets: n.sets(), Letters: n.letters, Hello: n.hello, Stop: n.polling, Crash: n.out.crash, Logger: n.logger,
-			Calls: []link.Call{link.Taking("push-tokens", n.tokens.Receive), link.Taking("push-tokens/unregistered", n.tokens.Unregistered),
-				link.Answering("pair", n.answerPair), link.Answering("secret", n.answerRotate)},
+			Calls: append(n.pairing.Calls(), link.Taking("push-tokens", n.tokens.Receive), link.Taking("push-tokens/unregistered", n.tokens.Unregistered)),
 		})
 		n.loops = append(n.loops, n.server.Loop())
 		n.keepContact(n.server.Status)
 		s.Compare = n.server.CompareSoon
-		s.Peer = &api.Peer{Name: n.Peer.Name, Match: n.keys.Match, Pairing: n.admit, Server: n.server}
+		s.Peer = &api.Peer{Name: n.Peer.Name, Match: n.keys.Match, Pairing: n.pairing.Admit, Server: n.server}
 	}
 	if n.client != nil {
 		s.Compare = n.client.CompareSoon

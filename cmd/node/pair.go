@@ -13,6 +13,7 @@ import (
 
 	"tandem/internal/config"
 	"tandem/internal/fault"
+	"tandem/internal/pairing"
 )
 
 var errNotRunning = fault.New(fault.Conflict, "not_running", "A code is good only while the node runs that takes it. Start it, and do it again: tandem serve --config FILE")
@@ -38,7 +39,7 @@ Cut off on the way nothing is lost: do it again with another code.`,
 			case err != nil:
 				return err
 			case cfg.Peer.Token != "":
-				return errSecretFixed
+				return pairing.ErrSecretFixed
 			case rotate && len(args) > 0:
 				return fmt.Errorf("%w: --rotate needs no code\nSee: %s --help", errUsage, c.CommandPath())
 			case rotate:
@@ -46,7 +47,7 @@ Cut off on the way nothing is lost: do it again with another code.`,
 			case len(args) == 0:
 				return o.printCode(c.Context(), cfg.Node)
 			}
-			code, ok := readCode(strings.Join(args, ""))
+			code, ok := pairing.ReadCode(strings.Join(args, ""))
 			if !ok {
 				return fmt.Errorf("%w: a code is 32 letters, in groups as the other node has printed them\nSee: %s --help", errUsage, c.CommandPath())
 			}
@@ -62,7 +63,7 @@ func (o *options) printCode(ctx context.Context, node config.Node) error {
 	if node.Origin != 1 {
 		return fmt.Errorf("%w: the code comes from the node of origin 1: run tandem pair there, and tandem pair CODE here", errUsage)
 	}
-	code, running, err := ask[pairCode](ctx, node.Data, "pair/open", struct{}{})
+	code, running, err := ask[pairing.Code](ctx, node.Data, "pair/open", struct{}{})
 	if err == nil && !running {
 		err = errNotRunning
 	}
@@ -70,12 +71,12 @@ func (o *options) printCode(ctx context.Context, node config.Node) error {
 		return err
 	}
 	fmt.Fprintf(o.out, "At %s, until %s:\n\n  tandem pair %s\n\nIt is good once. Another one voids it, and so do %d wrong tries.\n",
-		code.Peer, code.Until.Format(time.TimeOnly), spell(code.Code), codeTries)
+		code.Peer, code.Until.Format(time.TimeOnly), pairing.Spell(code.Code), pairing.CodeTries)
 	return nil
 }
 
 func (o *options) pair(ctx context.Context, code string, stdin bool) error {
-	plan, err := operate(ctx, o, "pair/look", pairRequest{Code: code}, (*node).pairLook)
+	plan, err := operate(ctx, o, "pair/look", pairing.Request{Code: code}, (*node).pairLook)
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (o *options) pair(ctx context.Context, code string, stdin bool) error {
 	if err != nil {
 		return err
 	}
-	if _, err := operate(ctx, o, "pair/join", pairRequest{code, passwords}, (*node).pairJoin); err != nil {
+	if _, err := operate(ctx, o, "pair/join", pairing.Request{Code: code, Passwords: passwords}, (*node).pairJoin); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.out, "Paired with %s. Accounts live there from now on; all else follows within half a minute while both run.\n", plan.Peer)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tandem/internal/pairing"
 	"tandem/internal/sync/link"
 )
 
@@ -148,7 +149,7 @@ func TestASecretIsChangedFromHomeAndOnlyByAPair(t *testing.T) {
 		if err := b.rotates(); !errors.Is(err, link.ErrPeerRefused) {
 			t.Errorf("between strangers: %v", err)
 		}
-		if _, err := b.cloud.node.pairRotate(t.Context(), struct{}{}); !errors.Is(err, errNotHome) {
+		if _, err := b.cloud.node.pairRotate(t.Context(), struct{}{}); !errors.Is(err, pairing.ErrNotHome) {
 			t.Errorf("at the cloud: %v", err)
 		}
 		equal(t, "the secrets", secretOf(b.home)+secretOf(b.cloud), before)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tandem/internal/config"
+	"tandem/internal/pairing"
 	"tandem/internal/sync/link"
 	"tandem/internal/users"
 )
@@ -97,7 +98,7 @@ func (b *bubble) pairs(password string) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.home.node.pairJoin(b.Context(), pairRequest{code.Code, map[string]string{demoEmail: password}})
+	_, err = b.home.node.pairJoin(b.Context(), pairing.Request{Code: code.Code, Passwords: map[string]string{demoEmail: password}})
 	return err
 }
 
@@ -162,11 +163,11 @@ func TestTwoNodesThatWereStrangersBecomeAPair(t *testing.T) {
 		code, err := b.cloud.node.openPairing(t.Context(), struct{}{})
 		must(t, err)
 		home, cloud := b.home.rows(tables), b.cloud.rows(tables)
-		plan, err := b.home.node.pairLook(t.Context(), pairRequest{Code: code.Code})
+		plan, err := b.home.node.pairLook(t.Context(), pairing.Request{Code: code.Code})
 		must(t, err)
-		equal(t, "the plan", fmt.Sprint(plan), fmt.Sprint(pairPlan{"cloud", []string{demoEmail}, []string{bob}}))
+		equal(t, "the plan", fmt.Sprint(plan), fmt.Sprint(pairing.Plan{Peer: "cloud", Shared: []string{demoEmail}, Going: []string{bob}}))
 		for _, passwords := range []map[string]string{nil, {demoEmail: demoPassword}, {demoEmail: ""}, {bob: homesPassword}} {
-			if _, err := b.home.node.pairJoin(t.Context(), pairRequest{code.Code, passwords}); err == nil {
+			if _, err := b.home.node.pairJoin(t.Context(), pairing.Request{Code: code.Code, Passwords: passwords}); err == nil {
 				t.Errorf("paired with the passwords %v", passwords)
 			}
 		}
@@ -174,7 +175,7 @@ func TestTwoNodesThatWereStrangersBecomeAPair(t *testing.T) {
 		equal(t, "a look changes nothing at home", fmt.Sprint(b.home.rows(tables)), fmt.Sprint(home))
 		equal(t, "a look changes nothing at the cloud", fmt.Sprint(b.cloud.rows(tables)), fmt.Sprint(cloud))
 		equal(t, "Bob at the cloud", b.cloud.enter(bob, homesPassword), "")
-		_, err = b.home.node.pairJoin(t.Context(), pairRequest{code.Code, map[string]string{demoEmail: homesPassword}})
+		_, err = b.home.node.pairJoin(t.Context(), pairing.Request{Code: code.Code, Passwords: map[string]string{demoEmail: homesPassword}})
 		must(t, err)
 		b.isPair()
 		b.home.off()
@@ -230,11 +231,11 @@ func TestPairingThatIsKilledIsDoneAgain(t *testing.T) {
 // The answer that carries the secret is lost: home comes again with another code.
 func TestPairingWhoseAnswerIsLostIsDoneAgain(t *testing.T) {
 	inStrangeBubble(t, func(t *testing.T, b *bubble) {
-		pairing := 0
+		calls := 0
 		b.link.answer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h, _ := b.cloud.listens()
 			if strings.HasSuffix(r.URL.Path, "/pair") {
-				if pairing++; pairing == 2 { // the first is the look
+				if calls++; calls == 2 { // the first is the look
 					h.ServeHTTP(&void{http.Header{}}, r)
 					panic(http.ErrAbortHandler)
 				}
@@ -257,29 +258,29 @@ func TestPairingWhoseAnswerIsLostIsDoneAgain(t *testing.T) {
 func TestACodeIsGoodOnceForTenMinutesAndFiveTries(t *testing.T) {
 	inStrangeBubble(t, func(t *testing.T, b *bubble) {
 		look := func(code string) error {
-			_, err := b.home.node.pairLook(t.Context(), pairRequest{Code: code})
+			_, err := b.home.node.pairLook(t.Context(), pairing.Request{Code: code})
 			return err
 		}
 		refused := func(what, code string) {
 			t.Helper()
-			if err := look(code); !errors.Is(err, errCode) {
+			if err := look(code); !errors.Is(err, pairing.ErrCode) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 		open := func() string {
 			code, err := b.cloud.node.openPairing(t.Context(), struct{}{})
 			must(t, err)
-			if typed, ok := readCode(strings.ToUpper(spell(code.Code)) + " "); !ok || typed != code.Code {
-				t.Errorf("%q is read as %q", spell(code.Code), typed)
+			if typed, ok := pairing.ReadCode(strings.ToUpper(pairing.Spell(code.Code)) + " "); !ok || typed != code.Code {
+				t.Errorf("%q is read as %q", pairing.Spell(code.Code), typed)
 			}
 			return code.Code
 		}
-		wrong := strings.Repeat("b", codeLength)
+		wrong := strings.Repeat("b", pairing.CodeLength)
 		refused("before there is a code", wrong)
 		first := open()
 		second := open()
 		refused("voided by another", first)
-		for range codeTries - 2 {
+		for range pairing.CodeTries - 2 {
 			refused("wrong", wrong)
 		}
 		must(t, look(second))
@@ -288,7 +289,7 @@ func TestACodeIsGoodOnceForTenMinutesAndFiveTries(t *testing.T) {
 		refused("after five tries", second)
 
 		third := open()
-		settle(codeLife - time.Millisecond)
+		settle(pairing.CodeLife - time.Millisecond)
 		must(t, look(third))
 		settle(time.Millisecond)
 		refused("too old", third)
@@ -299,13 +300,13 @@ func TestACodeIsGoodOnceForTenMinutesAndFiveTries(t *testing.T) {
 		refused("of the process before", fourth)
 
 		fifth := open()
-		_, err := b.home.node.pairJoin(t.Context(), pairRequest{fifth, map[string]string{demoEmail: homesPassword}})
+		_, err := b.home.node.pairJoin(t.Context(), pairing.Request{Code: fifth, Passwords: map[string]string{demoEmail: homesPassword}})
 		must(t, err)
 		refused("used", fifth)
 
 		// To a stranger each of these is the same answer.
 		answer := func(code string) string {
-			status, _, body := b.cloud.ask(http.MethodPost, "/peer/v1/pair", pairCall{}, "Authorization: Bearer "+code)
+			status, _, body := b.cloud.ask(http.MethodPost, "/peer/v1/pair", struct{}{}, "Authorization: Bearer "+code)
 			return fmt.Sprint(status, string(body))
 		}
 		alike := answer(wrong)
@@ -353,7 +354,8 @@ func TestTwoWhoDoNotNameEachOtherAreNoPair(t *testing.T) {
 // be nobody's, and home says what to do.
 func TestASecretAloneMakesNoPairOfStrangers(t *testing.T) {
 	inStrangeBubble(t, func(t *testing.T, b *bubble) {
-		must(t, b.home.node.replaceSecret(b.cloud.node.keys.Accept()...))
+		must(t, b.home.node.keys.Replace(b.cloud.node.keys.Accept()...))
+		b.home.node.secretChanged()
 		home, cloud := b.home.rows(tables), b.cloud.rows(tables)
 		healed()
 		status := b.home.node.client.Status()

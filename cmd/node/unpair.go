@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"tandem/internal/config"
-	"tandem/internal/push"
-	"tandem/internal/sqlite"
+	"tandem/internal/pairing"
 )
 
 func unpairCommand(o *options) *cobra.Command {
@@ -30,14 +27,7 @@ where its accounts live: people log in there as before.`,
 	}
 }
 
-// unpaired is what the operator has to know afterwards.
-type unpaired struct {
-	Peer        string
-	SecretFixed bool // it stands in the configuration, and could not be replaced
-	Home        bool // accounts lived at the peer
-}
-
-func (o *options) reportUnpaired(done unpaired) {
+func (o *options) reportUnpaired(done pairing.Unpaired) {
 	fmt.Fprintf(o.out, "%s is forgotten.\n", done.Peer)
 	if done.SecretFixed {
 		fmt.Fprintln(o.out, "It can still call: the secret stands in the configuration, where only you can take it out.")
@@ -46,25 +36,4 @@ func (o *options) reportUnpaired(done unpaired) {
 	if done.Home {
 		fmt.Fprintf(o.out, "Without a peer the accounts live here, as they last came from %s: people log in as before.\n", done.Peer)
 	}
-}
-
-// unpair locks the peer out first: killed after that, it is done again.
-func (n *node) unpair(ctx context.Context, _ struct{}) (unpaired, error) {
-	done := unpaired{Peer: n.Peer.Name, SecretFixed: !n.keys.Writable(), Home: !n.authority()}
-	if !n.Peer.On() {
-		return done, errNoPeer
-	}
-	if !done.SecretFixed {
-		if err := n.replaceSecret(config.NewSecret()); err != nil {
-			return done, err
-		}
-	}
-	n.out.crash("unpair.locked")
-	err := n.folder.todos.Write(ctx, func(tx *sqlite.Tx) error {
-		if err := n.log.ForgetPeerTx(tx); err != nil {
-			return err
-		}
-		return push.ForgetGenerationTx(tx)
-	})
-	return done, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tandem/internal/config"
+	"tandem/internal/pairing"
 )
 
 const newPassword = "another password"
@@ -59,7 +60,7 @@ func TestHomeGoesOnAloneWhenTheCloudIsGoneForGood(t *testing.T) {
 		b.home.refusesAccounts(t)
 		done, err := b.home.node.unpair(t.Context(), struct{}{})
 		must(t, err)
-		equal(t, "what is said", done, unpaired{Peer: "cloud", Home: true})
+		equal(t, "what is said", done, pairing.Unpaired{Peer: "cloud", Home: true})
 		b.home.off()
 		b.home.config.Peer = config.Peer{}
 		b.home.on()
@@ -182,7 +183,7 @@ func TestUnpairOfANodeThatIsAloneSaysSo(t *testing.T) {
 	env, _ := inhabited(t)
 	verb(t, env, "", "unpair").exits(t, exitFailed, "names no peer")
 	verb(t, env, "", "pair", "--rotate").exits(t, exitFailed, "names no peer")
-	verb(t, env, "", "pair", strings.Repeat("b", codeLength)).exits(t, exitFailed, "names no peer")
+	verb(t, env, "", "pair", strings.Repeat("b", pairing.CodeLength)).exits(t, exitFailed, "names no peer")
 }
 
 // Two processes and an operator with two terminals.
@@ -205,8 +206,8 @@ func TestTheVerbsMakeAPairOfTwoProcesses(t *testing.T) {
 	verb(t, w.home.env, "", "pair").exits(t, exitUsage, "origin 1")
 	verb(t, w.home.env, "", "pair", "bcdf").exits(t, exitUsage, "32 letters")
 	verb(t, w.home.env, "", "pair", "--rotate", "bcdf").exits(t, exitUsage, "needs no code")
-	verb(t, append(w.home.env, "TANDEM_PEER_TOKEN_FILE=", "TANDEM_PEER_TOKEN="+bubbleSecret), "", "pair", strings.Repeat("b", codeLength)).exits(t, exitConfig, "peer.token")
-	verb(t, w.home.env, "", "pair", strings.Repeat("b", codeLength)).exits(t, exitFailed, "wrong, or was used")
+	verb(t, append(w.home.env, "TANDEM_PEER_TOKEN_FILE=", "TANDEM_PEER_TOKEN="+bubbleSecret), "", "pair", strings.Repeat("b", pairing.CodeLength)).exits(t, exitConfig, "peer.token")
+	verb(t, w.home.env, "", "pair", strings.Repeat("b", pairing.CodeLength)).exits(t, exitFailed, "wrong, or was used")
 
 	said := verb(t, w.cloud.env, "", "pair")
 	said.exits(t, exitOK, "At home, until ", "  tandem pair ")

@@ -1,4 +1,4 @@
-package main
+package pairing
 
 import (
 	"crypto/rand"
@@ -9,18 +9,19 @@ import (
 	"time"
 )
 
+// What a code is good for.
 const (
-	codeLife  = 10 * time.Minute
-	codeTries = 5
+	CodeLife  = 10 * time.Minute
+	CodeTries = 5 // wrong ones void it
 	// codeLetters stand for four bits each. Without vowels they make no words, and
 	// none of them looks like another.
 	codeLetters = "bcdfghjkmnpqrstv"
-	codeLength  = 32 // letters: 128 bits
+	CodeLength  = 32 // letters: 128 bits
 )
 
-// pairing is the one code that is good at a time. Only its hash is kept, and in
+// codes is the one code that is good at a time. Only its hash is kept, and in
 // memory: a restart voids it.
-type pairing struct {
+type codes struct {
 	mu    sync.Mutex
 	hash  [sha256.Size]byte
 	until time.Time
@@ -28,8 +29,8 @@ type pairing struct {
 }
 
 // open makes a code, which voids the one before.
-func (p *pairing) open(now time.Time) (code string, until time.Time) {
-	var random [codeLength / 2]byte
+func (c *codes) open(now time.Time) (code string, until time.Time) {
+	var random [CodeLength / 2]byte
 	_, _ = rand.Read(random[:]) // never fails
 	var b strings.Builder
 	for _, v := range random {
@@ -37,44 +38,44 @@ func (p *pairing) open(now time.Time) (code string, until time.Time) {
 		b.WriteByte(codeLetters[v&15])
 	}
 	code = b.String()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.hash, p.until, p.tries = sha256.Sum256([]byte(code)), now.Add(codeLife), codeTries
-	return code, p.until
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hash, c.until, c.tries = sha256.Sum256([]byte(code)), now.Add(CodeLife), CodeTries
+	return code, c.until
 }
 
 // admit reports whether code is the one that is good now. A wrong one costs a try.
-func (p *pairing) admit(code string, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.admitLocked(code, now)
+func (c *codes) admit(code string, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.admitLocked(code, now)
 }
 
 // spend is admit, and voids the code: of two who come with one at once, one is let in.
-func (p *pairing) spend(code string, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ok := p.admitLocked(code, now)
+func (c *codes) spend(code string, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ok := c.admitLocked(code, now)
 	if ok {
-		p.tries = 0
+		c.tries = 0
 	}
 	return ok
 }
 
-func (p *pairing) admitLocked(code string, now time.Time) bool {
-	if p.tries == 0 || !now.Before(p.until) {
+func (c *codes) admitLocked(code string, now time.Time) bool {
+	if c.tries == 0 || !now.Before(c.until) {
 		return false
 	}
 	got := sha256.Sum256([]byte(code))
-	if subtle.ConstantTimeCompare(got[:], p.hash[:]) == 1 {
+	if subtle.ConstantTimeCompare(got[:], c.hash[:]) == 1 {
 		return true
 	}
-	p.tries--
+	c.tries--
 	return false
 }
 
-// spell writes a code as people can type it: bcdf-ghjk-…
-func spell(code string) string {
+// Spell writes a code as people can type it: bcdf-ghjk-…
+func Spell(code string) string {
 	var groups []string
 	for i := 0; i < len(code); i += 4 {
 		groups = append(groups, code[i:i+4])
@@ -82,9 +83,9 @@ func spell(code string) string {
 	return strings.Join(groups, "-")
 }
 
-// readCode undoes spell, whatever stands between the letters, and reports whether
+// ReadCode undoes Spell, whatever stands between the letters, and reports whether
 // it can be a code at all.
-func readCode(typed string) (string, bool) {
+func ReadCode(typed string) (string, bool) {
 	code := strings.Map(func(r rune) rune {
 		if r == '-' || r == ' ' {
 			return -1
@@ -92,5 +93,5 @@ func readCode(typed string) (string, bool) {
 		return r
 	}, strings.ToLower(typed))
 	strange := strings.ContainsFunc(code, func(r rune) bool { return !strings.ContainsRune(codeLetters, r) })
-	return code, len(code) == codeLength && !strange
+	return code, len(code) == CodeLength && !strange
 }

@@ -1,0 +1,128 @@
+package pairing
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"time"
+
+	"tandem/internal/config"
+	"tandem/internal/fault"
+	"tandem/internal/sync/link"
+	"tandem/internal/users"
+)
+
+// visit is what home says at the cloud's door with a code in hand.
+type visit struct {
+	Hello    link.Hello        `json:"hello"`
+	Peer     string            `json:"peer"`              // whom its configuration names
+	Accounts []users.Known     `json:"accounts"`          // all that home has
+	Join     bool              `json:"join"`              // false: only look
+	Matched  map[string]string `json:"matched,omitempty"` // with Join: as it was answered before
+	Carried  json.RawMessage   `json:"carried,omitempty"` // with Join: the accounts that the cloud lacks
+}
+
+// welcome is what the cloud says to that.
+type welcome struct {
+	Refusal   *fault.Error      `json:"refusal,omitempty"` // nothing was changed
+	Hello     link.Hello        `json:"hello"`
+	Matched   map[string]string `json:"matched,omitempty"` // home's id to the cloud's, of accounts of one address
+	Lacking   []string          `json:"lacking,omitempty"` // home's ids that the cloud does not know
+	Secret    string            `json:"secret,omitempty"`  // with Join
+	Directory *link.Whole       `json:"directory,omitempty"`
+}
+
+// Code is what the operator takes home.
+type Code struct {
+	Code  string
+	Until time.Time
+	Peer  string
+}
+
+// Open makes a code for the operator to take home.
+func (p *Pairing) Open() (Code, error) {
+	if err := p.pairable(); err != nil {
+		return Code{}, err
+	}
+	code, until := p.codes.open(p.Now())
+	return Code{code, until, p.Peer.Name}, nil
+}
+
+// Admit is asked of each call at the door, before a byte of it is read.
+func (p *Pairing) Admit(code string) bool { return p.codes.admit(code, p.Now()) }
+
+// answer answers home, who has a code. A look changes nothing. To join spends
+// the code: home's accounts that are not here yet are taken in, then the new secret
+// is in the file, then home hears of it. Killed on the way, home comes again with
+// another code and finds done what was done.
+func (p *Pairing) answer(ctx context.Context, code string, in visit) (welcome, error) {
+	out, err := p.lookAt(ctx, in)
+	if err == nil && in.Join {
+		err = p.letIn(ctx, code, in, &out)
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		p.Logger.WarnContext(ctx, "pairing refused", "code", f.Code)
+		return welcome{Refusal: f, Hello: p.Hello()}, nil
+	}
+	return out, err
+}
+
+func (p *Pairing) lookAt(ctx context.Context, in visit) (welcome, error) {
+	out := welcome{Hello: p.Hello()}
+	if in.Hello.Node != p.Peer.Name || in.Peer != p.Node.Name {
+		return out, fault.New(fault.Conflict, "pair_names", "The two configurations do not name each other: %s names %s, and %.40q names %.40q. "+
+			"Let peer.name of each be node.name of the other, restart, and do it again.", p.Node.Name, p.Peer.Name, in.Hello.Node, in.Peer)
+	}
+	if err := cmp.Or(p.pairable(), in.Hello.Check(p.Hello(), p.Peer.Name)); err != nil {
+		return out, err
+	}
+	have, err := p.Users.Known(ctx)
+	if err != nil {
+		return out, err
+	}
+	here, addresses := map[string]bool{}, map[string]string{}
+	for _, k := range have {
+		here[k.ID], addresses[k.Email] = true, k.ID
+	}
+	for _, k := range in.Accounts {
+		switch to, taken := addresses[k.Email]; {
+		case here[k.ID]: // the same account, whatever its address is by now
+		case taken:
+			if out.Matched == nil {
+				out.Matched = map[string]string{}
+			}
+			out.Matched[k.ID] = to
+		default:
+			out.Lacking = append(out.Lacking, k.ID)
+		}
+	}
+	return out, nil
+}
+
+func (p *Pairing) letIn(ctx context.Context, code string, in visit, out *welcome) error {
+	if !maps.Equal(in.Matched, out.Matched) {
+		return errChanged
+	}
+	if !p.codes.spend(code, p.Now()) {
+		return ErrCode
+	}
+	if len(out.Lacking) > 0 {
+		if err := p.Users.TakeIn(ctx, in.Carried); err != nil {
+			return err
+		}
+	}
+	p.Crash("pair.taken")
+	generation, body, err := p.Users.Export(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.replaceSecret(config.NewSecret()); err != nil {
+		return err
+	}
+	p.Crash("pair.opened")
+	out.Secret, out.Directory = p.Keys.Send(), &link.Whole{Generation: generation, Body: body}
+	p.Logger.InfoContext(ctx, "paired", "peer", p.Peer.Name, "accounts_taken_in", len(out.Lacking))
+	return nil
+}

@@ -1,0 +1,37 @@
+package pairing
+
+import (
+	"context"
+
+	"tandem/internal/config"
+	"tandem/internal/push"
+	"tandem/internal/sqlite"
+)
+
+// Unpaired is what the operator has to know afterwards.
+type Unpaired struct {
+	Peer        string
+	SecretFixed bool // it stands in the configuration, and could not be replaced
+	Home        bool // accounts lived at the peer
+}
+
+// Unpair locks the peer out first: killed after that, it is done again.
+func (p *Pairing) Unpair(ctx context.Context) (Unpaired, error) {
+	done := Unpaired{Peer: p.Peer.Name, SecretFixed: !p.Keys.Writable(), Home: !p.Authority}
+	if !p.Peer.On() {
+		return done, ErrNoPeer
+	}
+	if !done.SecretFixed {
+		if err := p.replaceSecret(config.NewSecret()); err != nil {
+			return done, err
+		}
+	}
+	p.Crash("unpair.locked")
+	err := p.Todos.Write(ctx, func(tx *sqlite.Tx) error {
+		if err := p.Log.ForgetPeerTx(tx); err != nil {
+			return err
+		}
+		return push.ForgetGenerationTx(tx)
+	})
+	return done, err
+}
