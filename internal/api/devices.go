@@ -29,7 +29,7 @@ type newDeviceInput struct {
 	}
 }
 
-func (a *api) addDevice(ctx context.Context, in *newDeviceInput) (*createdOutput[deviceBody], error) {
+func (a *api) addDevice(ctx context.Context, in *newDeviceInput) (*onceOutput[deviceBody], error) {
 	r := push.Registration{Token: in.Body.Token, Platform: in.Body.Platform, DeviceID: in.Body.DeviceID}
 	return once(ctx, a, in.Keyed, in.Body, func(tx *sqlite.Tx) (made[deviceBody], error) {
 		d, err := a.Tokens.RegisterTx(tx, caller(ctx).UserID, r)

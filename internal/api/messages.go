@@ -70,7 +70,7 @@ type newMessageInput struct {
 	}
 }
 
-func (a *api) addMessage(ctx context.Context, in *newMessageInput) (*createdOutput[messageBody], error) {
+func (a *api) addMessage(ctx context.Context, in *newMessageInput) (*onceOutput[messageBody], error) {
 	b := in.Body
 	n := scheduler.Draft{Content: b.Content, TriggerAt: b.TriggerAt, CronExpr: b.CronExpr, RRule: b.RRule, Zone: b.Zone,
 		Disabled: b.Enabled != nil && !*b.Enabled, Asked: asked(ctx, in.Keyed)}

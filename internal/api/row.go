@@ -139,7 +139,8 @@ type made[T any] struct {
 	Body     T      `json:"body"`
 }
 
-type createdOutput[T any] struct {
+// onceOutput is the answer to a POST, whether it has made something or done something.
+type onceOutput[T any] struct {
 	Location string `header:"Location"`
 	ETag     string `header:"ETag"`
 	Replayed string `header:"Idempotent-Replayed" doc:"true where the answer is an earlier one, said again"`
@@ -150,7 +151,7 @@ type createdOutput[T any] struct {
 // answer is kept with the effect, so that who asks again after a lost answer
 // hears it. A second request with the key waits for the first in the queue of the
 // one writer, and is then answered like any later one.
-func once[T any](ctx context.Context, a *api, k Keyed, body any, do func(*sqlite.Tx) (made[T], error)) (*createdOutput[T], error) {
+func once[T any](ctx context.Context, a *api, k Keyed, body any, do func(*sqlite.Tx) (made[T], error)) (*onceOutput[T], error) {
 	var m made[T]
 	var replayed bool
 	r, err := a.keyed(caller(ctx), k, body)
@@ -178,7 +179,7 @@ func once[T any](ctx context.Context, a *api, k Keyed, body any, do func(*sqlite
 		return nil, err
 	}
 	a.Crash("api.committed")
-	out := &createdOutput[T]{Location: m.Location, ETag: m.ETag, Body: m.Body}
+	out := &onceOutput[T]{Location: m.Location, ETag: m.ETag, Body: m.Body}
 	if replayed {
 		out.Replayed = "true"
 	}

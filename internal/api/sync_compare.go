@@ -18,7 +18,7 @@ type compareBody struct {
 
 // compare asks for a comparison that would else come by time. It is made at home, which
 // calls; a cloud that is asked has home do it.
-func (a *api) compare(ctx context.Context, in *compareInput) (*createdOutput[compareBody], error) {
+func (a *api) compare(ctx context.Context, in *compareInput) (*onceOutput[compareBody], error) {
 	if a.Compare == nil {
 		return nil, errNoPeer
 	}

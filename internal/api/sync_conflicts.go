@@ -127,7 +127,7 @@ type restoredBody struct {
 
 // restoreConflict brings the version that lost back, as an edit like any other: what
 // stood until then is not lost in turn, for who edits has seen it.
-func (a *api) restoreConflict(ctx context.Context, in *conflictInput) (*createdOutput[restoredBody], error) {
+func (a *api) restoreConflict(ctx context.Context, in *conflictInput) (*onceOutput[restoredBody], error) {
 	uid, ok := parseUID(in.UID)
 	if !ok {
 		return nil, sync.ErrNoConflict

@@ -90,7 +90,7 @@ type retriedBody struct {
 	Entry asideBody `json:"entry"`
 }
 
-func (a *api) retryQuarantined(ctx context.Context, in *asideInput) (*createdOutput[retriedBody], error) {
+func (a *api) retryQuarantined(ctx context.Context, in *asideInput) (*onceOutput[retriedBody], error) {
 	return once(ctx, a, in.Keyed, in.ID, func(tx *sqlite.Tx) (made[retriedBody], error) {
 		q, err := a.asideTx(tx, in.ID)
 		if err != nil {
@@ -102,7 +102,7 @@ func (a *api) retryQuarantined(ctx context.Context, in *asideInput) (*createdOut
 }
 
 // discardQuarantined forgets an entry: the row stays as it is on this node.
-func (a *api) discardQuarantined(ctx context.Context, in *asideInput) (*createdOutput[asideBody], error) {
+func (a *api) discardQuarantined(ctx context.Context, in *asideInput) (*onceOutput[asideBody], error) {
 	return once(ctx, a, in.Keyed, in.ID, func(tx *sqlite.Tx) (made[asideBody], error) {
 		q, err := a.asideTx(tx, in.ID)
 		if err == nil {
@@ -125,7 +125,7 @@ type heldBody struct {
 }
 
 // decideHeld is the answer to all deletes that are held now.
-func (a *api) decideHeld(ctx context.Context, in *heldInput) (*createdOutput[heldBody], error) {
+func (a *api) decideHeld(ctx context.Context, in *heldInput) (*onceOutput[heldBody], error) {
 	return once(ctx, a, in.Keyed, in.Body, func(tx *sqlite.Tx) (made[heldBody], error) {
 		n, err := a.Replica.DecideHeldTx(tx, in.Body.Verdict == "apply")
 		if err == nil && n == 0 {

@@ -49,7 +49,7 @@ type newTodoInput struct {
 	}
 }
 
-func (a *api) addTodo(ctx context.Context, in *newTodoInput) (*createdOutput[todoBody], error) {
+func (a *api) addTodo(ctx context.Context, in *newTodoInput) (*onceOutput[todoBody], error) {
 	b := in.Body
 	n := todos.New{Content: b.Content, DueAt: b.DueAt, DueOn: b.DueOn, Zone: b.Zone, Done: b.Done, Notes: b.Notes, Asked: asked(ctx, in.Keyed)}
 	return once(ctx, a, in.Keyed, in.Body, func(tx *sqlite.Tx) (made[todoBody], error) {

@@ -60,12 +60,6 @@ func (b *Box) SendTx(tx *sqlite.Tx, l Letter) error {
 	return err
 }
 
-// Waiting reports whether Oldest has something to offer.
-func (b *Box) Waiting(ctx context.Context) (bool, error) {
-	_, found, err := sqlite.ReadOne(ctx, b.db, sqlite.Value[int64], `SELECT n FROM letters_sent WHERE acked_at IS NULL LIMIT 1`)
-	return found, err
-}
-
 // Oldest returns the letters that were not acked, oldest first: at most limit, and
 // fewer where they are large. Where there are more, each owner has his turn, since an
 // owner whose letters the reader cannot take yet would else fill every call. One that

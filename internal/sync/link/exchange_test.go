@@ -88,9 +88,9 @@ func TestLettersCrossBothWaysAtOnce(t *testing.T) {
 			}
 		}
 		for _, p := range []*post{local, cloud} {
-			waiting, err := p.Waiting(t.Context())
+			waiting, err := p.Next(t.Context())
 			must(t, err)
-			equal(t, "waiting", waiting, false)
+			equal(t, "waiting", waiting, "")
 		}
 		l.since("")
 		time.Sleep(time.Hour)
