@@ -27,8 +27,11 @@ type fence struct {
 }
 
 const (
-	idBlock    = 1000        // ids reserved at once: a write of the fence for so many rows
-	forgotten  = 100_000     // ids left out when nothing tells how many were given out
+	idBlock = 1000 // ids reserved at once: a write of the fence for so many rows
+
+	forgotten     = 100_000   // ids left out at least when nothing tells how many were given out
+	mostForgotten = 1_000_000 // and less than so many
+
 	fenceEvery = time.Second // between two writes of Served
 )
 

@@ -87,7 +87,9 @@ func TestFileWithoutAFenceCountsAsRestored(t *testing.T) {
 			cloud.restart()
 			equal(t, "life after the next start", cloud.log.Incarnation(), after)
 			equal(t, "why", cloud.log.Renewed(), "")
-			equal(t, "the next", cloud.add("b").String(), "1-100002")
+			if id := cloud.add("b").ID; id < 100_002 || id > 1_000_001 {
+				t.Error("the next:", id)
+			}
 			p := local.page(cloud)
 			equal(t, "what the reader is told", p.Reset, "cursor of another incarnation")
 			must(t, local.apply(cloud, p))
@@ -297,6 +299,26 @@ func TestFileFromAnEarlierLifeBeginsAnother(t *testing.T) {
 		t.Error("a life is lived twice")
 	}
 	equal(t, "the next", cloud.add("b").ID > 100_001, true)
+}
+
+// What the first life gave out is known to nobody here when the second one begins.
+func TestBackupThatIsPutBackTwiceWithoutItsFenceGivesOutNoKeyTwice(t *testing.T) {
+	local, cloud := newNode(t, "local", 0), fenced(t, "cloud", 1)
+	cloud.add("a")
+	old := cloud.kept()
+	given := map[sync.Ref]bool{}
+	for i := range 3 {
+		cloud.replace(old)
+		must(t, os.Remove(cloud.fence))
+		cloud.open()
+		r := cloud.add(fmt.Sprint("life ", i))
+		if given[r] {
+			t.Errorf("%s is given out again", r)
+		}
+		given[r] = true
+		settle(t, local, cloud)
+	}
+	equal(t, "rows", read[int](local, `SELECT count(*) FROM todos`), 4)
 }
 
 // S:29. A copy has the name and the numbers of its original: it must not write.

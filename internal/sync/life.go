@@ -2,8 +2,11 @@ package sync
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
@@ -41,7 +44,7 @@ func (l *Log) beginTx(tx *sqlite.Tx) error {
 	}
 	if known && l.guard.absent {
 		l.blind = true
-		l.skipIDs()
+		l.skipIDs(tx)
 	}
 	l.reset = why
 	return l.renewTx(tx)
@@ -133,10 +136,17 @@ func (l *Log) signTx(tx *sqlite.Tx) error {
 }
 
 // skipIDs leaves out as many ids as a forgotten life may have given out.
-func (l *Log) skipIDs() {
-	for table := range l.last.ids {
-		l.last.ids[table] += forgotten
+func (l *Log) skipIDs(tx *sqlite.Tx) {
+	for _, table := range slices.Sorted(maps.Keys(l.last.ids)) {
+		l.last.ids[table] += gap(tx)
 	}
+}
+
+// gap is how many ids to leave out. Of two lives that begin alike and know nothing of
+// each other, one backup put back twice, each has its own, or they would give out the
+// same ids.
+func gap(tx *sqlite.Tx) int64 {
+	return forgotten + int64(binary.BigEndian.Uint64(tx.Random(8))%(mostForgotten-forgotten))
 }
 
 // renew begins a new life of a running log: the peer has come with a token that

@@ -3,6 +3,8 @@ package sync
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"tandem/internal/sqlite"
 )
@@ -106,14 +108,15 @@ func (l *Log) Highest(ctx context.Context) (map[string][2]int64, error) {
 // Raise has ids begin above those that the peer has of this node: a file that was
 // lost does not remember what it gave out. An id that cannot be is ignored.
 func (l *Log) Raise(ctx context.Context, peer map[string][2]int64) error {
-	return l.db.Write(ctx, func(*sqlite.Tx) error {
-		for table, id := range l.last.ids {
+	return l.db.Write(ctx, func(tx *sqlite.Tx) error {
+		for _, table := range slices.Sorted(maps.Keys(l.last.ids)) {
+			id := l.last.ids[table]
 			theirs := peer[table][l.origin]
-			if theirs <= id || theirs > maxID-forgotten {
+			if theirs <= id || theirs > maxID-mostForgotten {
 				continue
 			}
 			if l.blind {
-				theirs += forgotten // the peer may not have read the last ones either
+				theirs += gap(tx) // the peer may not have read the last ones either
 			}
 			if err := l.floor(table, theirs); err != nil {
 				return err

@@ -86,8 +86,7 @@ func (n *node) replace(s *snapshot, how string) {
 		if err := os.Remove(n.fence()); err != nil && !os.IsNotExist(err) {
 			n.w.must(err)
 		}
-		n.forgetful = n.forgetful || s == nil || n.fenceless // as far ahead as the last time
-		n.fenceless = true
+		n.forgetful = n.forgetful || s == nil
 	}
 	n.put(s)
 	n.open()

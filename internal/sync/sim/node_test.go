@@ -38,7 +38,6 @@ type node struct {
 	before  *snapshot // a moment ago
 
 	forked    bool   // it went on with its life from a moment after which the peer had read more
-	fenceless bool   // it was once put back without its fence
 	forgetful bool   // nothing told it what it gave out in an earlier life
 	applied   bool   // a page was applied in this step
 	died      string // the crash point that has just ended this life; "" while it lives

@@ -88,7 +88,7 @@ var mutants = []mutant{
 	}},
 	{"ids from the largest", "after a restore one row gets the key of another", []edit{
 		{life, `max(id, next.Reserved[table])`, `id`},
-		{life, `l.last.ids[table] += forgotten`, `l.last.ids[table] += 0`},
+		{life, `l.last.ids[table] += gap(tx)`, `l.last.ids[table] += 0 * gap(tx)`},
 	}},
 	{"letters act again", "a letter that comes twice is done twice", []edit{
 		{inbox, "			isNew, err := noteTx(tx, l.Key)\n			if err != nil || !isNew {\n				return err\n			}\n			return b.Handle(tx, l)", "			if _, err := noteTx(tx, l.Key); err != nil {\n				return err\n			}\n			return b.Handle(tx, l)"},
