@@ -26,11 +26,11 @@ func (w *world) heal() {
 		w.greet()
 		moved, err := w.rounds()
 		err = cmp.Or(err, w.exchangeNow())
-		w.cure()
+		cured := w.cure()
 		w.now += 2 * 3_600_000 // what is set aside is tried again
 		decided := w.decide(w.nodes[0]) + w.decide(w.nodes[1])
 		taken := w.retry(w.nodes[0]) + w.retry(w.nodes[1])
-		if moved+decided+taken > 0 || err != nil {
+		if moved+cured+decided+taken > 0 || err != nil {
 			continue
 		}
 		w.checkUnaided()

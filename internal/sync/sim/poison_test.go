@@ -54,16 +54,18 @@ func (n *node) spoil(h *history, kind, text, set string) {
 }
 
 // cure has a person write a sound version over each poisoned one that a node holds,
-// but for those that are left to be explained.
-func (w *world) cure() {
+// but for those that are left to be explained, and returns how many.
+func (w *world) cure() (cured int) {
 	for _, h := range w.rows {
 		for _, n := range w.nodes {
 			held, ok := n.ought.rows[h.uid]
 			if ok && h.versions[held.version].poison != "" && w.chance(0.6) && len(h.versions) < maxVersions+4 {
 				n.cure(h)
+				cured++
 			}
 		}
 	}
+	return cured
 }
 
 func (n *node) cure(h *history) {
