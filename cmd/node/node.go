@@ -83,7 +83,7 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 	if c.Peer.URL != "" {
 		n.unjoined = link.NewPeer(c.Peer.URL, c.Peer.Name, c.Node.Name, n.keys.Send(), out.peer)
 		n.peer = link.NewPeer(c.Peer.URL, c.Peer.Name, c.Node.Name, n.keys.Send(), joined{n, out.peer})
-		n.client = link.NewClient(n.log, n.peer, link.ClientOptions{Sets: n.sets(), Letters: n.letters, Hello: n.hello, Crash: out.crash, Log: log})
+		n.client = link.NewClient(n.log, n.peer, link.ClientOptions{Sets: n.sets(), Letters: n.letters, Hello: n.hello, Crash: out.crash, Logger: log})
 		n.loops = append(n.loops, n.client.Loops()...)
 		n.loops = append(n.loops, n.tokens.ForwardLoop(quiet{n.peer}))
 		n.keepContact(n.client.Status)

@@ -54,7 +54,7 @@ func BenchmarkFirstSync(b *testing.B) {
 				}
 				s := httptest.NewServer(newLine(cloud).server())
 				c := link.NewClient(local.log, link.NewPeer(s.URL, "cloud", "local", secret, &http.Transport{}), link.ClientOptions{
-					Crash: func(string) {}, Log: slog.New(slog.DiscardHandler),
+					Crash: func(string) {}, Logger: slog.New(slog.DiscardHandler),
 					Hello: func() link.Hello { return link.Hello{Node: "local", Now: time.Now().UnixMilli()} },
 				})
 				ctx, stop := context.WithCancel(b.Context())

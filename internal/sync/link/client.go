@@ -48,19 +48,19 @@ type ClientOptions struct {
 	Letters *letters.Box       // nil: none cross
 	Hello   func() Hello       // what this node is, now: its name, origin, version, scheduler and clock
 	Crash   func(point string) // called at sync.fetched, sync.stored, sync.offering and sync.offered
-	Log     *slog.Logger
+	Logger  *slog.Logger
 }
 
 // NewClient returns a client that is not yet running.
 func NewClient(l *sync.Log, p *Peer, o ClientOptions) *Client {
-	c := &Client{end: end{log: l, name: p.name, letters: o.Letters, hello: o.Hello, logger: o.Log}, peer: p, sets: o.Sets, crash: o.Crash}
+	c := &Client{end: end{log: l, name: p.name, letters: o.Letters, hello: o.Hello, logger: o.Logger}, peer: p, sets: o.Sets, crash: o.Crash}
 	c.live.renew()
 	c.compare.due(c.hello().Now + firstCompare.Milliseconds())
-	c.fetchLoop = loop.New("fetch", loop.Shortest, o.Log, c.noting(lineFetch, c.Fetch))
-	c.offerLoop = loop.New("offer", loop.Longest, o.Log, c.noting(lineOffer, c.Offer))
-	c.lettersLoop = loop.New("letters", loop.Longest, o.Log, c.noting(lineLetters, c.exchangeLetters))
-	c.beatLoop = loop.New("hello", helloEvery, o.Log, c.beat)
-	c.compareLoop = loop.New("compare", time.Minute, o.Log, c.compareWhenDue)
+	c.fetchLoop = loop.New("fetch", loop.Shortest, o.Logger, c.noting(lineFetch, c.Fetch))
+	c.offerLoop = loop.New("offer", loop.Longest, o.Logger, c.noting(lineOffer, c.Offer))
+	c.lettersLoop = loop.New("letters", loop.Longest, o.Logger, c.noting(lineLetters, c.exchangeLetters))
+	c.beatLoop = loop.New("hello", helloEvery, o.Logger, c.beat)
+	c.compareLoop = loop.New("compare", time.Minute, o.Logger, c.compareWhenDue)
 	l.OnChange(c.offerLoop.Wake)
 	return c
 }

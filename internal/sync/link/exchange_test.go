@@ -61,7 +61,7 @@ func corresponding(t *testing.T, test func(t *testing.T, local, cloud *post, l *
 		l.cloud, l.letters = cloud, away.Box
 		away.changed = cloud.log.Announce
 		c = link.NewClient(local.log, newPeer(l), link.ClientOptions{
-			Letters: home.Box, Crash: func(string) {}, Log: slog.New(slog.DiscardHandler),
+			Letters: home.Box, Crash: func(string) {}, Logger: slog.New(slog.DiscardHandler),
 			Hello: func() link.Hello { return link.Hello{Node: "local", Now: time.Now().UnixMilli()} },
 		})
 		home.changed = c.LettersWait

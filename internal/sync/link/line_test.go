@@ -209,7 +209,7 @@ func clientOn(local *node, l http.RoundTripper, sets []link.Set, crash func(stri
 		crash = func(string) {}
 	}
 	c := link.NewClient(local.log, newPeer(l), link.ClientOptions{
-		Sets: sets, Crash: crash, Log: slog.New(slog.NewTextHandler(&said, nil)),
+		Sets: sets, Crash: crash, Logger: slog.New(slog.NewTextHandler(&said, nil)),
 		Hello: func() link.Hello {
 			return link.Hello{Node: "local", Now: local.now().Add(local.skew).UnixMilli()}
 		},

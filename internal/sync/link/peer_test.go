@@ -249,7 +249,7 @@ func TestGreetingsHaveAConnectionOfTheirOwn(t *testing.T) {
 	defer s.Close()
 	tr := s.Client().Transport.(*http.Transport)
 	c := link.NewClient(local.log, link.NewPeer(s.URL, "cloud", "local", secret, besides{tr}), link.ClientOptions{
-		Crash: func(string) {}, Log: slog.New(slog.DiscardHandler),
+		Crash: func(string) {}, Logger: slog.New(slog.DiscardHandler),
 		Hello: func() link.Hello { return link.Hello{Node: "local", Now: time.Now().UnixMilli()} },
 	})
 	for range 3 {

@@ -63,7 +63,7 @@ func (s *Server) readQuestion(r *http.Request) question {
 		q.wait = max(0, min(wait, MaxWait))
 	}
 	names := []string{lettersSet}
-	for _, set := range s.Sets {
+	for _, set := range s.sets {
 		names = append(names, set.Name)
 	}
 	for _, name := range names {
@@ -80,7 +80,7 @@ func (s *Server) poll(w http.ResponseWriter, r *http.Request) error {
 	q := s.readQuestion(r)
 	ctx, cancel := context.WithTimeout(r.Context(), q.wait)
 	defer cancel()
-	defer context.AfterFunc(s.Stop, cancel)()
+	defer context.AfterFunc(s.stop, cancel)()
 	for {
 		changed := s.log.Changed() // before the look, so that no change falls between
 		wait, over := s.waiting(q.wait)
@@ -113,7 +113,7 @@ func pause(ctx context.Context, changed <-chan struct{}, wait time.Duration, ove
 // look returns what there is for a poll now; while polls are deferred, without
 // entries of the log.
 func (s *Server) look(ctx context.Context, q question, deferred bool) (page Page, err error) {
-	if page.Sets, err = newer(ctx, s.Sets, q.has); err != nil {
+	if page.Sets, err = newer(ctx, s.sets, q.has); err != nil {
 		return page, err
 	}
 	if err := s.addLetters(ctx, q, &page); err != nil {
@@ -152,7 +152,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, q question, page 
 		s.status.wasReset(page.Reset, now)
 	}
 	if len(page.Entries) > 0 {
-		s.Crash("sync.served")
+		s.crash("sync.served")
 	}
 	b, err := page.encode()
 	if err != nil {
@@ -165,29 +165,29 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, q question, page 
 // deferPolls has polls wait after an offer that another follows, and ends their wait after
 // the last.
 func (s *Server) deferPolls(more bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
 	if more {
-		s.deferred = time.Now().Add(echoHold)
-		if s.resumed == nil {
-			s.resumed = make(chan struct{})
+		s.gate.deferred = time.Now().Add(echoHold)
+		if s.gate.resumed == nil {
+			s.gate.resumed = make(chan struct{})
 		}
 		return
 	}
-	s.deferred = time.Time{}
-	if s.resumed != nil {
-		close(s.resumed)
-		s.resumed = nil
+	s.gate.deferred = time.Time{}
+	if s.gate.resumed != nil {
+		close(s.gate.resumed)
+		s.gate.resumed = nil
 	}
 }
 
 // waiting returns how much longer a poll has to wait, and what ends that wait. One
 // that does not want to wait does not.
 func (s *Server) waiting(wait time.Duration) (time.Duration, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if left := time.Until(s.deferred); wait > 0 && left > 0 {
-		return left, s.resumed
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	if left := time.Until(s.gate.deferred); wait > 0 && left > 0 {
+		return left, s.gate.resumed
 	}
 	return 0, nil
 }

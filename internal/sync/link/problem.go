@@ -38,9 +38,9 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusInternalServerError
 	}
 	if status >= http.StatusInternalServerError {
-		s.Logger.ErrorContext(r.Context(), "request of the peer failed", "path", r.URL.Path, "error", err)
+		s.logger.ErrorContext(r.Context(), "request of the peer failed", "path", r.URL.Path, "error", err)
 	} else {
-		s.Logger.WarnContext(r.Context(), "the peer sent what cannot be taken", "path", r.URL.Path, "error", err)
+		s.logger.WarnContext(r.Context(), "the peer sent what cannot be taken", "path", r.URL.Path, "error", err)
 	}
 	b, _ := json.Marshal(map[string]any{
 		"type": "urn:tandem:problem:" + f.Code, "title": http.StatusText(status), "status": status, "code": f.Code, "detail": f.Detail,

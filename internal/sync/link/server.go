@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	gosync "sync"
 	"sync/atomic"
 	"time"
 
@@ -21,13 +22,20 @@ import (
 // from a stranger is for the handler before it.
 type Server struct {
 	end
-	ServerOptions
+	sets    []Set
+	stop    context.Context
+	crash   func(point string)
 	mux     *http.ServeMux
 	codec   codec
 	started int64       // Unix ms
 	compare atomic.Bool // the peer is asked to compare, when it greets next
+	gate    gate
+}
 
-	barred   error         // why the peer's last greeting did not count; under mu, as is all below
+// gate is what keeps calls of the peer waiting, or out.
+type gate struct {
+	mu       gosync.Mutex
+	barred   error         // why the peer's last greeting did not count
 	deferred time.Time     // polls wait until then
 	resumed  chan struct{} // closed when they need not any more; nil: nobody waits
 }
@@ -51,8 +59,8 @@ type call func(http.ResponseWriter, *http.Request) error
 // NewServer returns the handler of every path below /peer/v1/.
 func NewServer(o ServerOptions) *Server {
 	s := &Server{
-		end:           end{log: o.Log, name: o.Name, letters: o.Letters, hello: o.Hello, logger: o.Logger},
-		ServerOptions: o, mux: http.NewServeMux(), codec: newCodec(), started: o.Hello().Now,
+		end:  end{log: o.Log, name: o.Name, letters: o.Letters, hello: o.Hello, logger: o.Logger},
+		sets: o.Sets, stop: o.Stop, crash: o.Crash, mux: http.NewServeMux(), codec: newCodec(), started: o.Hello().Now,
 	}
 	calls := map[string]map[string]call{}
 	add := func(method, path string, c call) {
@@ -104,9 +112,7 @@ func (s *Server) greeted(w http.ResponseWriter, r *http.Request) error {
 	}
 	mine.Compare = s.compare.Load()
 	err = theirs.Check(mine, s.name)
-	s.mu.Lock()
-	s.barred = err
-	s.mu.Unlock()
+	s.bar(err)
 	s.status.called(mine.Now)
 	if s.status.note(lineHello, err) == nil {
 		if err := s.meet(r.Context(), theirs); err != nil {
@@ -156,14 +162,23 @@ func (s *Server) listen() {
 // of this node, or speak another protocol.
 func (s *Server) accepted(c call) call {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		s.mu.Lock()
-		err := s.barred
-		s.mu.Unlock()
-		if err != nil {
+		if err := s.barred(); err != nil {
 			return err
 		}
 		return c(w, r)
 	}
+}
+
+func (s *Server) bar(why error) {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	s.gate.barred = why
+}
+
+func (s *Server) barred() error {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	return s.gate.barred
 }
 
 // take applies what the peer offers of its log.
@@ -190,7 +205,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.status.brought(s.hello().Now, 0, offer.More)
 	if len(entries) > 0 {
-		s.Crash("sync.applied")
+		s.crash("sync.applied")
 	}
 	return s.writeJSON(w, r, Ack{Cursor: cursor}) // an empty offer only asks for it
 }

@@ -77,7 +77,7 @@ func (n *node) talk() {
 	}
 	if n.origin == 0 {
 		peer := link.NewPeer("http://cloud", "cloud", n.name, canary, n.w.line)
-		n.client = link.NewClient(n.log, peer, link.ClientOptions{Letters: n.box, Hello: hello, Crash: n.crash, Log: logger})
+		n.client = link.NewClient(n.log, peer, link.ClientOptions{Letters: n.box, Hello: hello, Crash: n.crash, Logger: logger})
 		return
 	}
 	n.server = link.NewServer(link.ServerOptions{
