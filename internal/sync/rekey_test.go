@@ -353,3 +353,23 @@ func TestRowUnderTwoKeysKeepsWhatCannotBeRead(t *testing.T) {
 	settle(t, local, cloud)
 	equal(t, "bytes", read[string](local, `SELECT hex(content) || notes FROM todos WHERE origin = ? AND id = ?`, of0.Origin, of0.ID), "61FFkept")
 }
+
+// A call from before comes once more after its row was moved to another key: it says
+// nothing new, and nothing of it is kept aside for ever.
+func TestCallFromBeforeARowWasMovedIsNotSetAside(t *testing.T) {
+	cloud := newNode(t, "cloud", 1)
+	first := wire(t, map[string]any{"origin": 0, "id": 1, "uid": strings.Repeat("a", 32), "content": "first", "updated_by": "local"})
+	late := wire(t, map[string]any{"origin": 0, "id": 1, "uid": strings.Repeat("b", 32), "content": "second", "updated_by": "local"})
+	moved := wire(t, map[string]any{"origin": 0, "id": 4, "uid": strings.Repeat("b", 32), "content": "second", "updated_by": "local"})
+	for i, page := range [][]json.RawMessage{entries(first), entries(late), entries(moved), entries(late)} {
+		_, err := cloud.log.Apply(t.Context(), "local", "", "", page)
+		must(t, err)
+		if i == 1 {
+			equal(t, "aside until it comes under its other key", cloud.aside(), "id_reuse todos 0-1")
+			continue
+		}
+		equal(t, "aside", cloud.aside(), "")
+	}
+	equal(t, "its key", cloud.keyOf("second"), "0-4")
+	equal(t, "the other's", cloud.keyOf("first"), "0-1")
+}

@@ -72,7 +72,7 @@ func (w *world) checkConflicts() {
 	}
 	for _, n := range w.nodes {
 		for l := range n.ought.conflicts {
-			if _, ok := told[l]; !ok && !w.nodes[0].forked && !w.nodes[1].forked {
+			if _, ok := told[l]; !ok && !w.expired[l] && !w.nodes[0].forked && !w.nodes[1].forked {
 				w.fail("invariant 6: %s lost at %s and is not in conflicts", w.lost(l), n)
 			}
 		}

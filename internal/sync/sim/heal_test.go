@@ -149,6 +149,9 @@ func (n *node) keeps(h *history) {
 func (w *world) upkeep() {
 	n := w.pick()
 	w.tell("%s forgets what is old", n)
+	for _, f := range all(n, scanConflict, `SELECT uid, body FROM facts WHERE kind = 'conflict' AND at < ?`, n.factsFrom()) {
+		w.expired[*f.loser] = true // its clock is a year ahead, or was a year behind
+	}
 	n.write(func(tx *sqlite.Tx) error {
 		if _, err := n.log.PurgeFactsTx(tx); err != nil {
 			return err

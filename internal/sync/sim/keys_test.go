@@ -5,14 +5,14 @@ import (
 	"tandem/internal/sync"
 )
 
-// gave notes which row a key was given to. While either node has a row, its key is not
-// given out again, but by a node that nothing tells what it gave out in an earlier
-// life.
+// gave notes which row a key was given to. While either node has a row, a key that it
+// knows it by is not given out again, but by a node that nothing tells what it gave out in
+// an earlier life.
 func (n *node) gave(h *history, ref sync.Ref) {
 	key := given{h.table, ref}
 	before := n.w.keys[key]
 	if before != nil && before != h && n.w.somebodyHas(before) {
-		if !n.forgetful {
+		if !n.forgetful && n.w.knownBy(before, key) {
 			n.w.fail("%s gives out %s %s, which is the key of %s, to %s", n, h.table, ref, before.name, h.name)
 		}
 		n.w.reused++
@@ -20,6 +20,18 @@ func (n *node) gave(h *history, ref sync.Ref) {
 	}
 	n.w.keys[key] = h
 	n.ought.keys[key] = h.uid
+}
+
+// knownBy reports whether either node has ever known the row that it has by a key. One
+// that was lost before anybody had read it, with all that tells of it, is known nowhere,
+// though the same request made the row once more under another.
+func (w *world) knownBy(h *history, key given) bool {
+	for _, n := range w.nodes {
+		if _, ok := n.ought.rows[h.uid]; ok && n.ought.keys[key] == h.uid {
+			return true
+		}
+	}
+	return false
 }
 
 // checkKeys follows each key by which a row was known here.
