@@ -109,6 +109,7 @@ func (c *Client) exchangeHellos(ctx context.Context) (theirs Hello, err error) {
 	if err != nil {
 		return theirs, err
 	}
+	mine.Compared = c.status.lastCompared()
 	if theirs, err = c.callHello(ctx, mine); err != nil {
 		return theirs, err
 	}

@@ -289,6 +289,23 @@ func TestTheCloudHasHomeCompare(t *testing.T) {
 	})
 }
 
+// What the cloud shows is home's last comparison, also where home's clock was ahead for
+// the one before.
+func TestTheCloudShowsTheLastComparisonWhateverTheClocksSay(t *testing.T) {
+	apart(t, func(t *testing.T, local, cloud *node, l *line, c *link.Client) {
+		cloud.exec(`DELETE FROM todos WHERE id < 5`)
+		local.skew = time.Hour
+		_ = compared(t, c)
+		must(t, c.Greet(t.Context()))
+		equal(t, "the first", l.server().Status().Compared.Repaired, 8)
+		local.skew = 0
+		rest(t, c)
+		equal(t, "the second", compared(t, c), alike)
+		must(t, c.Greet(t.Context()))
+		equal(t, "shown", l.server().Status().Compared.Line, c.Status().Compared.Line)
+	})
+}
+
 // While the line is cut nobody compares; what was asked for meanwhile is done then.
 func TestAComparisonThatWasAskedForWhileTheLineWasCut(t *testing.T) {
 	for _, at := range []string{"local", "cloud"} {

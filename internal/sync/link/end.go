@@ -42,7 +42,6 @@ func (e *end) introduce(ctx context.Context) (h Hello, err error) {
 			return h, err
 		}
 	}
-	h.Compared = e.status.lastCompared()
 	read, err := e.log.Cursor(ctx, e.name)
 	if err != nil {
 		return h, err

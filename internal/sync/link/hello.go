@@ -52,7 +52,7 @@ type Hello struct {
 	Highest     map[string][2]int64 `json:"highest"`            // table to the largest id of each origin
 	Aside       []sync.Quarantined  `json:"aside"`              // what it could not take or send, oldest first
 	Parked      []letters.Parked    `json:"parked,omitempty"`   // letters that it could not take or send, newest first
-	Compared    *Comparison         `json:"compared,omitempty"` // the last one that it knows of
+	Compared    *Comparison         `json:"compared,omitempty"` // the last one, from who makes them
 	Compare     bool                `json:"compare,omitempty"`  // somebody there wants one, and the other is to make it
 	Pending     *int64              `json:"pending,omitempty"`  // entries of its log that the other has not read
 	Read        *string             `json:"read,omitempty"`     // how far it has read the other's log, as it stands in its file

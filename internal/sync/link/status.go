@@ -74,7 +74,7 @@ type Status struct {
 	Reset   string // why a log was last read from its start, here or there
 	ResetAt int64
 
-	Compared *Comparison // the last one that was made, by whichever node
+	Compared *Comparison // the last one that was made
 }
 
 // Warning is something that keeps nothing from crossing, and waits for a person. Mend
@@ -135,8 +135,8 @@ func (s *status) met(h Hello, at int64, skew time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.errs[lineHello], s.theirs, s.heard, s.skew = nil, h, at, skew
-	if c := h.Compared; c != nil && (s.compared == nil || c.At > s.compared.At) {
-		s.compared = c
+	if h.Compared != nil { // only who calls compares, and tells
+		s.compared = h.Compared
 	}
 	if s.toFetch = h.Pending; s.toFetch != nil && *s.toFetch == 0 && s.fetched > 0 {
 		s.fetched = at
