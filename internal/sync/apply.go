@@ -167,6 +167,12 @@ type applying struct {
 
 // finish stores the facts and lets each table derive.
 func (a *applying) finish(facts []Fact) error {
+	// Rows that were made here, lost, and come back, may be lost once more.
+	for table, id := range a.last.ids {
+		if err := a.reserve(table, id); err != nil {
+			return fmt.Errorf("reserve ids of %s: %w", table, err)
+		}
+	}
 	var news []Fact
 	for _, f := range facts {
 		isNew, err := a.applyFact(f)

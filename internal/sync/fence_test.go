@@ -301,6 +301,22 @@ func TestFileFromAnEarlierLifeBeginsAnother(t *testing.T) {
 	equal(t, "the next", cloud.add("b").ID > 100_001, true)
 }
 
+// The fence is from after the first loss: what came back since then stands in it too.
+func TestNodeThatLosesItsFileTwiceGivesOutNoKeyThatCameBack(t *testing.T) {
+	local, cloud := newNode(t, "local", 0), fenced(t, "cloud", 1)
+	cloud.add("a")
+	settle(t, local, cloud)
+	cloud.replace(empty(t))
+	must(t, os.Remove(cloud.fence))
+	cloud.open()
+	settle(t, local, cloud)
+	equal(t, "rows that came back", read[int](cloud, `SELECT count(*) FROM todos`), 1)
+	cloud.put(empty(t))
+	if r := cloud.add("b"); r.ID < 2 {
+		t.Errorf("%s is given out again", r)
+	}
+}
+
 // What the first life gave out is known to nobody here when the second one begins.
 func TestBackupThatIsPutBackTwiceWithoutItsFenceGivesOutNoKeyTwice(t *testing.T) {
 	local, cloud := newNode(t, "local", 0), fenced(t, "cloud", 1)

@@ -47,6 +47,18 @@ func (n *node) restore() {
 	how := oneOf(w, "by the verb", "by hand, fence and all", "without its fence")
 	w.tell("%s is restored from its backup %d, %s", n, i+1, how)
 	n.replace(n.backups[i], how)
+	n.goesOn()
+}
+
+// goesOn has people write on at a node that was put back, and a call from before arrive,
+// ere anybody tells the node what it has lost.
+func (n *node) goesOn() {
+	for range n.w.rand.IntN(4) {
+		n.addRow()
+	}
+	for n.w.chance(0.3) {
+		n.w.deliverAgain()
+	}
 }
 
 // loseTail puts a node back to a moment ago: its disk had promised more than it kept.
@@ -57,6 +69,7 @@ func (w *world) loseTail() {
 	}
 	w.tell("%s loses what it wrote since %d", n, n.before.at%100_000)
 	n.replace(n.before, "by hand, fence and all")
+	n.goesOn()
 }
 
 // wipe takes a node's database away, with or without its fence.
@@ -65,9 +78,7 @@ func (w *world) wipe() {
 	how := oneOf(w, "by hand, fence and all", "without its fence")
 	w.tell("%s loses its database, %s", n, how)
 	n.replace(nil, how)
-	for range w.rand.IntN(4) { // before anybody tells it what it gave out
-		n.addRow()
-	}
+	n.goesOn()
 }
 
 // replace puts another database in the place of a node's, and opens it.

@@ -19,7 +19,8 @@ import (
 // served within RoundTrip, in the driver's own goroutine.
 type line struct {
 	w       *world
-	sent    []call // calls that changed something, for one that arrives late
+	sent    []call // those that change something, or ask for a page, for one that arrives late
+	lost    []call // of these, those that have not arrived yet
 	crossed bool   // a call is overtaken by one the other way
 	came    page   // what local was answered, and has not applied yet
 
@@ -75,7 +76,8 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	name := strings.TrimPrefix(r.URL.Path, "/peer/v1/")
 	c.page = l.read(w.nodes[0], c.body, "")
-	if c.method == http.MethodPost && name != "hello" {
+	late := name == "changes" || c.method == http.MethodPost && name != "hello"
+	if late {
 		l.sent = append(l.sent, c)
 	}
 	w.tell("      %s %s %s", r.Method, name, w.entries(c.page.entries))
@@ -85,6 +87,9 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case w.fault(w.odds.lose):
 		w.met["call lost"]++
+		if late {
+			l.lost = append(l.lost, c)
+		}
 		w.add(", lost")
 		return nil, errLost
 	case w.fault(w.odds.refuse):

@@ -14,8 +14,14 @@ func (n *node) read(h *history) (row, bool) {
 	return r, ok
 }
 
-// some is a row that the node holds and that may be written once more.
+// some is a row that the node holds and that may be written once more: any, or the one
+// that was written last, over which there is a quarrel.
 func (n *node) some(ok func(*history, version) bool) *history {
+	if h := n.w.hot; h != nil && n.w.chance(n.w.odds.quarrel) {
+		if held, there := n.ought.rows[h.uid]; there && len(h.versions) < maxVersions && ok(h, h.versions[held.version]) {
+			return h
+		}
+	}
 	var list []*history
 	for _, h := range n.w.rows {
 		if held, there := n.ought.rows[h.uid]; there && len(h.versions) < maxVersions && ok(h, h.versions[held.version]) {
@@ -109,6 +115,7 @@ func (n *node) edit(h *history, text string, remove bool) {
 	}
 	n.ought.write(h, v)
 	w.count.written++
+	w.hot = h
 	w.tell("%s writes %s: %v over %v", n, h.name, v, before.version())
 }
 

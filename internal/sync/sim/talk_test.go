@@ -87,13 +87,16 @@ func (w *world) greet() {
 	}
 }
 
-// deliverAgain has a call of an earlier moment arrive at the cloud once more, or
-// for the first time.
+// deliverAgain has a call of an earlier moment arrive at the cloud once more, or, more
+// often where there is one, for the first time.
 func (w *world) deliverAgain() {
 	if len(w.line.sent) == 0 {
 		return
 	}
 	c := oneOf(w, w.line.sent...)
+	if len(w.line.lost) > 0 && w.chance(0.6) {
+		c = oneOf(w, w.line.lost...)
+	}
 	w.tell("a call of earlier arrives at the cloud: %s %s", c.method, w.entries(c.page.entries))
 	c.page.reset, c.page.first = false, false
 	w.line.serve(c)

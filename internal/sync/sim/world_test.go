@@ -25,6 +25,7 @@ type world struct {
 	nodes    [2]*node
 	line     *line
 	rows     []*history
+	hot      *history // the row that was written last
 	byUID    map[sync.UID]*history
 	ties     map[[3]any]int
 	words    int
