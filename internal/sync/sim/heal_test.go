@@ -113,7 +113,7 @@ func (w *world) decide(n *node) int {
 		w.fail("%s decided %d deletes of %d", n, decided, len(held))
 	}
 	if apply {
-		n.settle(nil)
+		n.settle(n.quarantine())
 		return decided
 	}
 	for _, h := range held {
