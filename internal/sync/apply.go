@@ -3,10 +3,7 @@ package sync
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
@@ -15,13 +12,6 @@ import (
 // ErrBadPage refuses what is not a page at all. Nothing of it is stored and the
 // cursor stays, so that nothing in it is passed over.
 var ErrBadPage = fault.New(fault.Malformed, "bad_page", "The peer sent something that is not a page of this protocol.")
-
-// Batch is a page that has been read, entry by entry.
-type Batch struct {
-	rows  map[string][]Row // table to its rows, in the order of the page
-	facts []Fact
-	bad   []*Quarantined
-}
 
 // Apply stores the entries of a peer's page and how far that peer's log has been
 // read, in one transaction: a crash leaves both or neither, and a page applied
@@ -61,70 +51,6 @@ func (l *Log) Cursor(ctx context.Context, peer string) (string, error) {
 	})
 }
 
-// Decode reads a page, off the writer. What cannot be read is for quarantine.
-func (l *Log) Decode(entries []json.RawMessage) Batch {
-	b := Batch{rows: map[string][]Row{}}
-	for _, raw := range entries {
-		all, err := unsorted(raw)
-		switch {
-		case err == nil && slices.ContainsFunc(all, isFact):
-			var f Fact
-			if f, err = readFact(raw, all); err == nil {
-				b.facts = append(b.facts, f)
-			}
-		case err == nil:
-			var r Row
-			if r, err = l.readRow(all); err == nil {
-				b.rows[r.Table] = append(b.rows[r.Table], r)
-			}
-		}
-		if err != nil {
-			b.bad = append(b.bad, unreadable(raw, err))
-		}
-	}
-	return b
-}
-
-func isFact(f Field) bool { return f.Name == "table" && string(f.Value) == `"`+FactsTable+`"` }
-
-// readFact reads a fact. It has no members but those of this version: what a newer one
-// adds goes into the body, and a fact that says more waits for the upgrade, since
-// without it it would be another fact.
-func readFact(raw json.RawMessage, all []Field) (f Fact, err error) {
-	if err := sortFields(all); err != nil {
-		return f, err
-	}
-	for _, m := range all {
-		if !slices.Contains(factMembers, m.Name) {
-			return f, fmt.Errorf("unknown member %.40q", m.Name)
-		}
-	}
-	if err := json.Unmarshal(raw, &f); err != nil {
-		return f, errors.New("not a fact")
-	}
-	f.Body = canonical(f.Body)
-	return f, f.check()
-}
-
-var factMembers = strings.Fields(`table uid kind subject owner node at body`)
-
-func (l *Log) readRow(all []Field) (r Row, err error) {
-	if err := r.read(all); err != nil {
-		return r, err
-	}
-	t := l.tables[r.Table]
-	if t == nil {
-		return r, fmt.Errorf("unknown table %.40q", r.Table)
-	}
-	if err = r.check(); err == nil {
-		r.Fields, err = t.canonical(r.Fields)
-	}
-	if err == nil {
-		r.own, err = t.values(r.Fields)
-	}
-	return r, err
-}
-
 // applyTx stores rows and facts, then lets each table derive what is its own. With
 // watch, deletes that are too many at once are held.
 func (l *Log) applyTx(tx *sqlite.Tx, b Batch, peerVersion string, watch bool) error {
@@ -136,7 +62,11 @@ func (l *Log) applyTx(tx *sqlite.Tx, b Batch, peerVersion string, watch bool) er
 	}
 	pages := make([]page, 0, len(l.order))
 	for _, t := range l.order {
-		p, err := a.look(t, b.rows[t.Name])
+		known, err := a.storeNews(t, b.rows[t.Name])
+		if err != nil {
+			return err
+		}
+		p, err := a.look(t, known)
 		if err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func (t *Table) blankTx(tx *sqlite.Tx, until int64) (int64, error) {
 
 // overwriteTx stores a row as it is, with the seq it has.
 func (t *Table) overwriteTx(tx *sqlite.Tx, r *Row) error {
-	args, err := t.args(nil, r)
+	args, err := t.appendArgs(nil, r)
 	if err != nil {
 		return err
 	}

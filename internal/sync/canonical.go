@@ -67,6 +67,16 @@ func quote(s string) json.RawMessage { return appendText(make([]byte, 0, len(s)+
 
 // appendText is quote at the end of b.
 func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return appendUnusual(b, s)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// appendUnusual is appendText for what is not ASCII, or takes an escape.
+func appendUnusual(b []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD") // as the other node will read it
 	}

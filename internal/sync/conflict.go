@@ -211,7 +211,7 @@ func (l *Log) BringBackTx(tx *sqlite.Tx, owner string, uid UID) (string, Ref, er
 // edits, and lets its table derive.
 func (l *Log) rewriteTx(tx *sqlite.Tx, t *Table, next *Row) error {
 	l.EditTx(tx, &next.Head)
-	args, err := t.args(nil, next)
+	args, err := t.appendArgs(nil, next)
 	if err != nil {
 		return err
 	}

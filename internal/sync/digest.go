@@ -160,14 +160,20 @@ func (t *Table) part() *part {
 		},
 		key:   func(e json.RawMessage) string { return keyOf(e).Ref.String() },
 		place: placeOfRow,
-		item:  t.item,
-		entry: t.entry,
+		item:  t.items(),
+		entry: t.entries(),
 		sums:  map[int64]Sum{},
 	}
 }
 
-func (t *Table) item(r sqlite.Row) item {
-	row, err := t.sendable(r) // the key is read whatever is wrong with the rest
+// items returns what adds up the rows of one statement.
+func (t *Table) items() func(sqlite.Row) item {
+	from := t.reader(true)
+	return func(r sqlite.Row) item { return itemOf(from.sendable(r)) }
+}
+
+// itemOf counts a row, of which the key is read whatever is wrong with the rest.
+func itemOf(row Row, err error) item {
 	it := item{key: []any{row.Origin, row.ID}, bucket: row.Origin<<48 | row.ID>>8}
 	if err == nil {
 		it.sum = sumOf(row.hash())

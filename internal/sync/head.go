@@ -1,7 +1,6 @@
 package sync
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -101,6 +100,9 @@ func (s Seen) MarshalJSON() ([]byte, error) { return []byte(s), nil }
 
 // readSeen reads an object of stamps and refuses anything else.
 func readSeen(v []byte) (Seen, error) {
+	if s := Seen(v); s.single() { // as nearly all are, and as it is kept
+		return s, nil
+	}
 	all, err := members(v)
 	if err != nil {
 		return "", err
@@ -109,9 +111,6 @@ func readSeen(v []byte) (Seen, error) {
 		if _, err := integer(f.Value); err != nil {
 			return "", err
 		}
-	}
-	if len(all) == 1 && !bytes.ContainsAny(v, " \t\n\r\\") { // as nearly all are, and as it is kept
-		return Seen(v), nil
 	}
 	entries := make(map[string]int64, len(all))
 	for _, f := range all {
@@ -196,14 +195,19 @@ type Head struct {
 // HeadColumns are Head's columns, in the order of Dest and Args.
 const HeadColumns = `origin, id, uid, owner, created_at, updated_at, updated_by, deleted_at, seq, seen`
 
+const headColumns = 10
+
 // Dest returns where to scan HeadColumns to.
 func (h *Head) Dest() []any {
 	return []any{&h.Origin, &h.ID, &h.UID, &h.Owner, &h.CreatedAt, &h.UpdatedAt, &h.UpdatedBy, &h.DeletedAt, &h.Seq, &h.Seen}
 }
 
 // Args returns HeadColumns as arguments.
-func (h *Head) Args() []any {
-	return []any{h.Origin, h.ID, h.UID[:], h.Owner, h.CreatedAt, h.UpdatedAt, h.UpdatedBy, h.DeletedAt, h.Seq, string(h.Seen)}
+func (h *Head) Args() []any { return h.AppendArgs(nil) }
+
+// AppendArgs adds HeadColumns as arguments.
+func (h *Head) AppendArgs(args []any) []any {
+	return append(args, h.Origin, h.ID, h.UID[:], h.Owner, h.CreatedAt, h.UpdatedAt, h.UpdatedBy, h.DeletedAt, h.Seq, string(h.Seen))
 }
 
 // Place is where a row stands in the order of making, which lists follow.

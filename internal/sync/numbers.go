@@ -49,11 +49,16 @@ func (t *Table) highestTx(tx *sqlite.Tx, origin int64) (int64, error) {
 // seqTx gives out the next place in the order of the whole file.
 func (l *Log) seqTx(tx *sqlite.Tx) int64 {
 	l.last.seq++
+	l.announceTx(tx)
+	return l.last.seq
+}
+
+// announceTx has those who wait told once what was written is durable.
+func (l *Log) announceTx(tx *sqlite.Tx) {
 	if l.announced != tx {
 		l.announced = tx
 		tx.AfterCommit(l.Announce)
 	}
-	return l.last.seq
 }
 
 // nextID gives out the next id of a table for a row made here. It stands in the

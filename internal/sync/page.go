@@ -177,7 +177,7 @@ func (l *Log) entriesTx(tx *sqlite.Tx, after int64, limit int) ([]entry, bool, e
 	}
 	mixed := len(all) > 0
 	for _, t := range l.order {
-		rows, goesOn, err := stretchTx(tx, t.entry, t.selectAll, after, limit)
+		rows, goesOn, err := stretchTx(tx, t.entries(), t.selectAll, after, limit)
 		if err != nil {
 			return nil, false, err
 		}
@@ -222,24 +222,35 @@ func stretchTx(tx *sqlite.Tx, scan func(sqlite.Row) (entry, error), query string
 	return all, false, err
 }
 
-// entry writes a row for the peer, or says why it cannot: the head is sound then,
-// and names which.
-func (t *Table) entry(r sqlite.Row) (entry, error) {
-	row, err := t.sendable(r)
-	if row.UID == (UID{}) {
-		return entry{}, err
+// textRoom is how much of a page is written into one piece of memory.
+const textRoom = 64 << 10
+
+// entries returns what writes the rows of one statement for the peer, or says why one
+// cannot be sent: its head is sound then, and names which.
+func (t *Table) entries() func(sqlite.Row) (entry, error) {
+	from := t.reader(true)
+	var text []byte
+	return func(r sqlite.Row) (entry, error) {
+		row, err := from.sendable(r)
+		if row.UID == (UID{}) {
+			return entry{}, err
+		}
+		if err != nil {
+			return entry{seq: row.Seq, bad: row.aside(Unencodable, err)}, nil
+		}
+		if cap(text)-len(text) < textRoom/16 {
+			text = make([]byte, 0, textRoom)
+		}
+		start := len(text)
+		text = row.appendJSON(text, row.Fields)
+		return entry{seq: row.Seq, json: text[start:len(text):len(text)]}, nil
 	}
-	if err != nil {
-		return entry{seq: row.Seq, bad: row.aside(Unencodable, err)}, nil
-	}
-	b, err := row.MarshalJSON()
-	return entry{seq: row.Seq, json: b}, err
 }
 
 // sendable reads a row as the peer is to have it. With an error comes what of it was
 // read.
-func (t *Table) sendable(r sqlite.Row) (Row, error) {
-	row, err := t.scan(r)
+func (r *rowReader) sendable(from sqlite.Row) (Row, error) {
+	row, err := r.scan(from)
 	if err == nil {
 		err = row.check()
 	}

@@ -299,7 +299,7 @@ func countAside(tx *sqlite.Tx) (int, error) {
 func (l *Log) resendTx(tx *sqlite.Tx, q Quarantined, peerVersion string) error {
 	table, scan, byUID := FactsTable, factEntry, `SELECT `+factColumns+` FROM facts WHERE uid = ?`
 	if t := l.tables[q.Table]; t != nil {
-		table, scan, byUID = t.Name, t.entry, t.byUID
+		table, scan, byUID = t.Name, t.entries(), t.byUID
 	}
 	e, found, err := sqlite.One(tx, scan, byUID, q.UID[:])
 	switch {

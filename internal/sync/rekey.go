@@ -26,7 +26,7 @@ func (a *applying) place(t *Table, in Row) error {
 	} else if err := a.free(t, in); err != nil {
 		return err
 	}
-	return a.upsert(t, []*Row{&in})
+	return a.write(t, t.upsert(1), []*Row{&in})
 }
 
 // free makes the key of a row that comes free for it. The node that gives out the
@@ -85,7 +85,7 @@ func (a *applying) oneKey(t *Table, in, mine Row) error {
 		return err
 	}
 	if won {
-		err = a.upsert(t, []*Row{&stays})
+		err = a.write(t, t.upsert(1), []*Row{&stays})
 	} else {
 		err = a.took(t, &stays)
 	}

@@ -86,7 +86,7 @@ func appendMembers(b []byte, fields []Field) []byte {
 
 // UnmarshalJSON reads what MarshalJSON wrote, here or in another version.
 func (r *Row) UnmarshalJSON(b []byte) error {
-	all, err := unsorted(b)
+	all, err := unsorted(nil, b)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (r *Row) read(all []Field) error {
 	*r = Row{Head: Head{Ref: Ref{Origin: -1}, Seen: nothingSeen}, Fields: all[:0]}
 	var had uint
 	for _, f := range all {
-		place := slices.Index(headNames, f.Name)
+		place := headPlace(f.Name)
 		switch {
 		case place >= 0 && had&(1<<place) != 0:
 			return fmt.Errorf("two members %q", f.Name)
@@ -118,9 +118,35 @@ func (r *Row) read(all []Field) error {
 	return sortFields(r.Fields)
 }
 
-// headNames are the members of a row that are not fields, the order in which they
-// are written.
-var headNames = strings.Fields(`table origin id uid owner created_at updated_at updated_by deleted_at alias_of seen`)
+// headPlace numbers the members of a row that are not fields, in the order in which
+// they are written; below 0: it is a field.
+func headPlace(name string) int {
+	switch name {
+	case "table":
+		return 0
+	case "origin":
+		return 1
+	case "id":
+		return 2
+	case "uid":
+		return 3
+	case "owner":
+		return 4
+	case "created_at":
+		return 5
+	case "updated_at":
+		return 6
+	case "updated_by":
+		return 7
+	case "deleted_at":
+		return 8
+	case "alias_of":
+		return 9
+	case "seen":
+		return 10
+	}
+	return -1
+}
 
 // set reads a member of the head.
 func (r *Row) set(name string, v json.RawMessage) (err error) {
@@ -252,25 +278,25 @@ const maxID = 1 << 53
 // after which SQLite's functions see nothing.
 func plain(s string) bool { return len(s) <= 200 && strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) }
 
-// args adds the row as arguments of its table's upsert.
-func (t *Table) args(args []any, r *Row) ([]any, error) {
-	own := r.own
-	if own == nil {
-		var err error
-		if own, err = t.values(r.Fields); err != nil {
-			return nil, err
-		}
-	}
-	var alias any
+// appendArgs adds the row as arguments of its table's upsert.
+func (t *Table) appendArgs(args []any, r *Row) ([]any, error) {
+	args = r.Head.AppendArgs(args)
 	if r.AliasOf != nil {
-		alias = r.AliasOf[:]
+		args = append(args, r.AliasOf[:])
+	} else {
+		args = append(args, nil)
 	}
-	return append(append(append(args, r.Head.Args()...), alias), own...), nil
+	if r.own != nil {
+		return append(args, r.own...), nil
+	}
+	return t.appendValues(args, r.Fields)
 }
 
-// values returns extra and the columns as arguments, of fields that canonical returned.
-func (t *Table) values(fields []Field) ([]any, error) {
-	values := make([]any, 1, 1+len(t.Columns))
+// appendValues adds extra and the columns as arguments, of fields that canonical
+// returned.
+func (t *Table) appendValues(values []any, fields []Field) ([]any, error) {
+	extra := len(values)
+	values = append(values, nil)
 	var unknown []Field
 	for i := range t.Columns { // both sorted by name
 		c := &t.Columns[i]
@@ -283,12 +309,12 @@ func (t *Table) values(fields []Field) ([]any, error) {
 		}
 		v, err := c.decode(raw)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Name, err)
+			return values, fmt.Errorf("%s: %w", c.Name, err)
 		}
 		values = append(values, v)
 	}
 	if unknown = append(unknown, fields...); len(unknown) > 0 {
-		values[0] = string(appendMembers([]byte{'{'}, unknown))
+		values[extra] = string(appendMembers([]byte{'{'}, unknown))
 	}
 	return values, nil
 }

@@ -26,19 +26,20 @@ const maxDepth = 100
 // of them twice says two things and is refused, as is one that is not UTF-8:
 // encoding/json would take the last, and put other letters in.
 func members(object []byte) ([]Field, error) {
-	all, err := unsorted(object)
+	all, err := unsorted(nil, object)
 	if err != nil {
 		return nil, err
 	}
 	return all, sortFields(all)
 }
 
-// unsorted is members in the order in which they stand, some of them perhaps twice.
-func unsorted(object []byte) ([]Field, error) {
+// unsorted adds the members to all in the order in which they stand, some of them
+// perhaps twice.
+func unsorted(all []Field, object []byte) ([]Field, error) {
 	if !utf8.Valid(object) {
 		return nil, errNotUTF8
 	}
-	all, end, err := objectAt(object, space(object, 0))
+	all, end, err := objectAt(all, object, space(object, 0))
 	if err == nil && space(object, end) != len(object) {
 		err = errNotJSON
 	}
@@ -58,15 +59,15 @@ func sortFields(all []Field) error {
 	return nil
 }
 
-// objectAt returns the members of the object that begins at i, and where it ends.
-func objectAt(b []byte, i int) ([]Field, int, error) {
+// objectAt adds the members of the object that begins at i, and returns where it ends.
+func objectAt(all []Field, b []byte, i int) ([]Field, int, error) {
 	if i == len(b) || b[i] != '{' {
 		if end := valueEnd(b, i, 0); end < 0 {
 			return nil, 0, errNotJSON
 		}
 		return nil, 0, errNotObject
 	}
-	all := make([]Field, 0, 20)
+	all = slices.Grow(all, 20)
 	i = space(b, i+1)
 	if i < len(b) && b[i] == '}' {
 		return all, i + 1, nil

@@ -3,6 +3,7 @@ package sync
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,7 +59,7 @@ func (a *applying) lookAt(p *page, some []Row) error {
 		for _, u := range known {
 			uids = append(uids, u)
 		}
-		found, err := sqlite.All(a.tx, p.table.scanLenient, p.table.selectAll+` WHERE uid IN (`+repeated(`?`, sized(len(uids)))+`)`, filled(uids)...)
+		found, err := sqlite.All(a.tx, p.table.reader(false).lenient, p.table.selectAll+` WHERE uid IN (`+repeated(`?`, sized(len(uids)))+`)`, filled(uids)...)
 		if err != nil {
 			return err
 		}
@@ -114,16 +115,6 @@ func filled(args []any) []any {
 	return args
 }
 
-// scanLenient reads a row of this file that may be one that cannot be sent: what of
-// it cannot be read is left out, and any sound version is newer or not by its stamp.
-func (t *Table) scanLenient(r sqlite.Row) (Row, error) {
-	row, err := t.scan(r)
-	if row.UID != (UID{}) {
-		err = nil
-	}
-	return row, err
-}
-
 // store stores what is newer than what is here: many rows at once where nothing is
 // unusual about them, and each by itself otherwise.
 func (a *applying) store(p page) error {
@@ -158,20 +149,38 @@ func (a *applying) store(p page) error {
 	return nil
 }
 
+// storeNews stores rows without a look at what is here, as long as the file tells that
+// nothing of them is: a log that is read for the first time brings nothing else. It
+// returns those from where that ended.
+func (a *applying) storeNews(t *Table, rows []Row) ([]Row, error) {
+	for len(rows) > 0 {
+		some := rows[:sizeOfChunk(len(rows))]
+		switch err := a.write(t, t.insert(len(some)), pointers(some)); {
+		case unfit(err):
+			return rows, nil
+		case err != nil:
+			return nil, err
+		}
+		rows = rows[len(some):]
+	}
+	return nil, nil
+}
+
+func pointers(rows []Row) []*Row {
+	all := make([]*Row, len(rows))
+	for i := range rows {
+		all[i] = &rows[i]
+	}
+	return all
+}
+
 // storeEasy stores rows that are new or newer, a chunk in a statement. A chunk that
 // the file does not take is stored row by row.
 func (a *applying) storeEasy(t *Table, rows []*Row) error {
 	for len(rows) > 0 {
-		n := 1
-		for _, c := range chunks {
-			if len(rows) >= c {
-				n = c
-				break
-			}
-		}
-		some := rows[:n]
-		rows = rows[n:]
-		err := a.upsert(t, some)
+		some := rows[:sizeOfChunk(len(rows))]
+		rows = rows[len(some):]
+		err := a.write(t, t.upsert(len(some)), some)
 		for i := 0; unfit(err) && i < len(some); i++ {
 			if e := a.storeAlone(t, *some[i]); e != nil {
 				return e
@@ -184,22 +193,29 @@ func (a *applying) storeEasy(t *Table, rows []*Row) error {
 	return nil
 }
 
+// sizeOfChunk is how many of n rows the next statement stores.
+func sizeOfChunk(n int) int {
+	return chunks[slices.IndexFunc(chunks, func(c int) bool { return c <= n })]
+}
+
 // unfit reports whether the file refused a row for what it is.
 func unfit(err error) bool { return errors.Is(err, sqlite.ErrUnfit) || errors.Is(err, sqlite.ErrTaken) }
 
-// upsert stores rows under their keys, each with a new seq.
-func (a *applying) upsert(t *Table, rows []*Row) error {
+// write stores rows by a statement of so many, each with a new seq; all or none.
+func (a *applying) write(t *Table, statement string, rows []*Row) (err error) {
+	last := a.last.seq
 	args := make([]any, 0, len(rows)*(1+strings.Count(t.columns, ",")))
-	for _, r := range rows {
-		r.Seq = a.seqTx(a.tx)
-		var err error
-		if args, err = t.args(args, r); err != nil {
+	for i, r := range rows {
+		r.Seq = last + 1 + int64(i)
+		if args, err = t.appendArgs(args, r); err != nil {
 			return fmt.Errorf("%s %s: %w", t.Name, r.Ref, err)
 		}
 	}
-	if _, err := a.tx.Exec(t.upsert(len(rows)), args...); err != nil {
+	if _, err := a.tx.Exec(statement, args...); err != nil {
 		return fmt.Errorf("%s: %w", t.Name, err)
 	}
+	a.last.seq += int64(len(rows))
+	a.announceTx(a.tx)
 	for _, r := range rows {
 		if err := a.took(t, r); err != nil {
 			return err

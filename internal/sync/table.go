@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"tandem/internal/sqlite"
 )
@@ -30,6 +29,8 @@ type Column struct {
 	Kind    Kind
 	Null    bool   // may be NULL, which is then its default
 	Default string // as text; what a row that does not name the column has
+
+	number int64 // Default of an Integer or a Bool
 }
 
 // Table describes a replicated table. It must have HeadColumns, extra and the
@@ -60,7 +61,9 @@ const maxText = 256 << 10 // bytes of one row on the wire
 func (t *Table) prepare() {
 	slices.SortFunc(t.Columns, func(a, b Column) int { return strings.Compare(a.Name, b.Name) })
 	var names, sets []string
-	for _, c := range t.Columns {
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		c.number, _ = strconv.ParseInt(c.Default, 10, 64) // of other kinds nobody asks for it
 		names = append(names, c.Name)
 	}
 	t.columns = HeadColumns + ", alias_of, extra, " + strings.Join(names, ", ")
@@ -73,11 +76,15 @@ func (t *Table) prepare() {
 	t.byUID = t.selectAll + ` WHERE uid = ?`
 }
 
+// insert is the statement that stores n rows of which nothing is here.
+func (t *Table) insert(n int) string {
+	return `INSERT INTO ` + t.Name + ` (` + t.columns + `) VALUES ` + repeated(`(`+repeated(`?`, strings.Count(t.columns, ",")+1)+`)`, n)
+}
+
 // upsert is the statement that stores n rows by their keys. An upsert and not a
 // REPLACE: that would delete the row first, with all that this node alone keeps in it.
 func (t *Table) upsert(n int) string {
-	return `INSERT INTO ` + t.Name + ` (` + t.columns + `) VALUES ` + repeated(`(`+repeated(`?`, strings.Count(t.columns, ",")+1)+`)`, n) +
-		` ON CONFLICT (origin, id) DO UPDATE SET ` + t.updates
+	return t.insert(n) + ` ON CONFLICT (origin, id) DO UPDATE SET ` + t.updates
 }
 
 // repeated is s so often, with commas between.
@@ -89,89 +96,6 @@ func tableNames(tables []*Table) []string {
 		out = append(out, t.Name)
 	}
 	return out
-}
-
-// scan reads a row of selectAll; with an error, all of it that can be read. Fields whose value is the default are left out,
-// so that a column which one side does not have yet changes no hash.
-func (t *Table) scan(r sqlite.Row) (Row, error) {
-	row := Row{Table: t.Name}
-	var extra *string
-	var alias []byte
-	values := make([]any, len(t.Columns))
-	dest := append(row.Dest(), &alias, &extra)
-	for i := range values {
-		dest = append(dest, &values[i])
-	}
-	if err := r.Scan(dest...); err != nil {
-		return row, err
-	}
-	if alias != nil {
-		row.AliasOf = (*UID)(alias)
-	}
-	if !row.Seen.single() && !row.Seen.sound() {
-		row.Seen = nothingSeen // edited by hand: it contains what nobody can tell
-	}
-	row.Fields = make([]Field, 0, len(values))
-	var broken error
-	for i := range values {
-		c := &t.Columns[i]
-		raw, err := c.encode(values[i])
-		if err != nil {
-			broken = fmt.Errorf("%s %s: %s: %w", t.Name, row.Ref, c.Name, err)
-		} else if raw != nil {
-			row.Fields = append(row.Fields, Field{c.Name, raw})
-		}
-	}
-	if extra != nil {
-		if err := row.addExtra(*extra); err != nil {
-			broken = fmt.Errorf("%s %s: extra: %w", t.Name, row.Ref, err)
-		}
-	}
-	return row, broken
-}
-
-// encode returns a stored value as JSON, or nil when it is the column's default.
-func (c *Column) encode(v any) (json.RawMessage, error) {
-	switch v := v.(type) {
-	case nil:
-		return nil, nil
-	case int64:
-		if !c.Null && strconv.FormatInt(v, 10) == c.defaulted() {
-			return nil, nil
-		}
-		if c.Kind == Bool {
-			return json.RawMessage(strconv.FormatBool(v != 0)), nil
-		}
-		return strconv.AppendInt(nil, v, 10), nil
-	case string:
-		if !c.Null && v == c.Default {
-			return nil, nil
-		}
-		if c.Kind == JSON {
-			return canonicalText(v)
-		}
-		if !utf8.ValidString(v) || strings.IndexByte(v, 0) >= 0 {
-			return nil, errNotPlain // the peer would read something else, or nothing
-		}
-		return quote(v), nil
-	}
-	return nil, fmt.Errorf("a column of kind %d holds %T", c.Kind, v)
-}
-
-func (c *Column) defaulted() string {
-	if c.Default == "" && (c.Kind == Integer || c.Kind == Bool) {
-		return "0"
-	}
-	return c.Default
-}
-
-// canonicalText is canonical for text that nobody has read yet.
-func canonicalText(s string) (json.RawMessage, error) {
-	b := []byte(s)
-	if end := valueEnd(b, space(b, 0), 0); end < 0 || space(b, end) != len(b) || !utf8.Valid(b) {
-		return nil, errNotJSON
-	}
-	return canonical(b), nil
 }
 
 // canonical checks the fields that the table knows and spells them as scan would,
@@ -198,17 +122,30 @@ func (t *Table) canonical(fields []Field) ([]Field, error) {
 
 // canonical spells a value of the column as scan would; nil is its default.
 func (c *Column) canonical(v json.RawMessage) (json.RawMessage, error) {
-	if c.Kind == Text && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
+	switch {
+	case c.Kind == Text && v[0] == '"' && bytes.IndexByte(v, '\\') < 0:
 		if !c.Null && string(v[1:len(v)-1]) == c.Default {
 			return nil, nil
 		}
 		return v, nil
+	case c.Kind == Integer:
+		n, err := integer(v)
+		switch {
+		case err != nil:
+			return nil, err
+		case !c.Null && n == c.number:
+			return nil, nil
+		case n != 0:
+			return v, nil
+		}
+		return json.RawMessage("0"), nil // and not -0
 	}
 	value, err := c.decode(v)
 	if err != nil {
 		return nil, err
 	}
-	return c.encode(value)
+	b, err := c.append(nil, value)
+	return b, err
 }
 
 // decode returns a JSON value as an argument. A nil value is the default.
@@ -242,8 +179,7 @@ func (c *Column) absent() any {
 	case c.Null:
 		return nil
 	case c.Kind == Integer || c.Kind == Bool:
-		n, _ := strconv.ParseInt(c.defaulted(), 10, 64)
-		return n
+		return c.number
 	}
 	return c.Default
 }
