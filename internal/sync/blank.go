@@ -22,7 +22,7 @@ func (l *Log) markTx(tx *sqlite.Tx) error {
 	type pair struct{ n, seq int64 }
 	read, _, err := sqlite.One(tx, func(r sqlite.Row) (p pair, err error) { return p, r.Scan(&p.n, &p.seq) },
 		`SELECT count(*), coalesce(min(seq), 0) FROM sync_tokens WHERE n IN (`+lastPresented+`)`)
-	if err != nil || read.n < 2 {
+	if err != nil || read.n < 3 {
 		return err
 	}
 	return noteTx(tx, read.seq)

@@ -20,7 +20,7 @@ const (
 	// PageBytes is where a page ends however few entries it has; it holds one at least.
 	PageBytes = 1 << 20
 	// keptTokens is how many of the newest page tokens stay good, besides the
-	// two that were last presented.
+	// three that were last presented.
 	keptTokens = 64
 )
 
@@ -164,9 +164,10 @@ func (l *Log) issueTx(tx *sqlite.Tx, token string, end int64, cursor string, fro
 	return err
 }
 
-// lastPresented are the two tokens that a reader last came with. It may ask for a page
-// ahead of the one that it is storing: the older of the two is what it surely has.
-const lastPresented = `SELECT n FROM sync_tokens WHERE presented_at IS NOT NULL ORDER BY presented_at DESC LIMIT 2`
+// lastPresented are the three tokens that a reader last came with. It may ask for two
+// pages ahead of the one that it is storing: the oldest of the three is what it surely
+// has.
+const lastPresented = `SELECT n FROM sync_tokens WHERE presented_at IS NOT NULL ORDER BY presented_at DESC LIMIT 3`
 
 // entriesTx returns the next entries of all tables in the order of seq, at most
 // limit that can be sent, and whether there are more.

@@ -12,48 +12,61 @@ import (
 	"tandem/internal/sync"
 )
 
-// arrival is a page that came, read and not yet stored.
+// arrival is a page that came.
 type arrival struct {
 	Page
 	from  string // the cursor it was asked with
 	batch sync.Batch
 }
 
+// underway are the pages that are neither asked for nor stored: at most one at each
+// station. What is not durable here is asked for again after a crash.
+type underway struct {
+	read *arrival // to be stored
+	came *arrival // to be read
+	next string   // the cursor to ask with, where nothing is under way
+	wait time.Duration
+}
+
 // Fetch applies page after page of the peer's log, and waits at its end for more.
-// While a page is stored the next one is under way, never more than one. It returns
-// when a call fails or ctx ends.
+// While a page is stored the next one is read and the one after that is under way,
+// never more: three do not take longer than the slowest of the three works. It
+// returns when a call fails or ctx ends.
 func (c *Client) Fetch(ctx context.Context) error {
 	defer c.caughtUp()
 	if err := c.greet(ctx); err != nil {
 		return err
 	}
 	cursor, err := c.log.Cursor(ctx, c.name)
-	if err != nil {
-		return err
-	}
-	got, err := c.get(ctx, cursor, 0) // the first page tells at once whether all is well again
+	u := underway{next: cursor} // without a wait: the first page tells at once whether all is well again
 	for err == nil {
-		if err = c.greet(ctx); err == nil {
-			got, err = c.storeAndGet(ctx, got)
+		if u, err = c.turn(ctx, u); err == nil {
+			err = c.greet(ctx)
 		}
 	}
 	return err
 }
 
-func (c *Client) storeAndGet(ctx context.Context, got arrival) (next arrival, err error) {
-	if !got.More || len(got.Sets) > 0 { // a set is not asked for before it has been stored
-		if err := c.store(ctx, got); err != nil {
-			return next, err
-		}
-		wait := MaxWait
-		if got.More {
-			wait = 0
-		}
-		return c.get(ctx, got.Cursor, wait)
+// turn takes each page under way to its next station.
+func (c *Client) turn(ctx context.Context, u underway) (next underway, err error) {
+	if u.read == nil && u.came == nil {
+		next.came, err = c.get(ctx, u.next, u.wait)
+		return next, err
 	}
-	work := []func(context.Context) error{
-		func(ctx context.Context) error { return c.store(ctx, got) },
-		func(ctx context.Context) (err error) { next, err = c.get(ctx, got.Cursor, 0); return err },
+	var work []func(context.Context) error
+	next.next, next.wait = u.next, u.wait
+	if u.read != nil {
+		work = append(work, func(ctx context.Context) error { return c.store(ctx, u.read) })
+	}
+	if came := u.came; came != nil {
+		next.read, next.next, next.wait = came, came.Cursor, MaxWait
+		work = append(work, func(context.Context) error { came.batch = c.log.Decode(came.Entries); return nil })
+		if came.More {
+			next.wait = 0
+		}
+		if came.More && len(came.Sets) == 0 { // a set is not asked for before it has been stored
+			work = append(work, func(ctx context.Context) (err error) { next.came, err = c.get(ctx, came.Cursor, 0); return err })
+		}
 	}
 	err = loop.Each(ctx, len(work), work, func(ctx context.Context, f func(context.Context) error) error { return f(ctx) })
 	return next, err
@@ -68,21 +81,23 @@ func (c *Client) FetchPage(ctx context.Context, wait time.Duration) (more bool, 
 	}
 	got, err := c.get(ctx, cursor, wait)
 	if err == nil {
+		got.batch = c.log.Decode(got.Entries)
 		err = c.store(ctx, got)
 	}
 	if err != nil {
 		c.caughtUp()
+		return false, err
 	}
-	return got.More, err
+	return got.More, nil
 }
 
 // get returns the page after cursor, waiting so long for one.
-func (c *Client) get(ctx context.Context, cursor string, wait time.Duration) (got arrival, err error) {
+func (c *Client) get(ctx context.Context, cursor string, wait time.Duration) (*arrival, error) {
 	query := url.Values{"cursor": {cursor}, "limit": {strconv.Itoa(sync.PageRows)}, "wait": {wait.String()}}
 	for _, s := range c.sets {
 		has, err := s.Generation(ctx)
 		if err != nil {
-			return got, err
+			return nil, err
 		}
 		query.Set(s.Name, has)
 	}
@@ -91,14 +106,14 @@ func (c *Client) get(ctx context.Context, cursor string, wait time.Duration) (go
 	}
 	b, err := c.peer.exchange(ctx, c.peer.http, http.MethodGet, "changes?"+query.Encode(), nil)
 	if err != nil {
-		return got, err
+		return nil, err
 	}
-	got.from = cursor
+	got := &arrival{from: cursor}
 	if got.Page, err = readPage(b); err != nil {
-		return got, ErrPeerStranger.Because(err)
+		return nil, ErrPeerStranger.Because(err)
 	}
 	if got.Cursor == "" && got.Reset == "" && cursor != "" {
-		return got, ErrPeerStranger.Because(errors.New("JSON that is no page of a log"))
+		return nil, ErrPeerStranger.Because(errors.New("JSON that is no page of a log"))
 	}
 	if got.Reset != "" {
 		c.logger.InfoContext(ctx, "reading the peer's log from its start", "peer", c.name, "reason", got.Reset)
@@ -114,12 +129,11 @@ func (c *Client) get(ctx context.Context, cursor string, wait time.Duration) (go
 	if got.More {
 		c.status.begins(got.End)
 	}
-	got.batch = c.log.Decode(got.Entries)
 	return got, nil
 }
 
 // store applies a page and what it names of the sets.
-func (c *Client) store(ctx context.Context, got arrival) error {
+func (c *Client) store(ctx context.Context, got *arrival) error {
 	// Before the rows, which may ring at once: at the phones and for the people of now.
 	// A set that cannot be had keeps no row waiting.
 	copied := c.copySets(ctx, got.Sets)
