@@ -31,7 +31,7 @@ var mutants = []mutant{
 	}},
 	{"cursor on updated_at", "rows whose stamp is older than the cursor are never read", []edit{
 		{page, "query+` WHERE seq > ? ORDER BY seq`, after)", "map[bool]string{true: query + ` WHERE at > ? ORDER BY at`, false: query + ` WHERE updated_at > ? ORDER BY updated_at`}[strings.Contains(query, ` FROM facts`)], after)"},
-		{page, `return entry{seq: row.Seq, json: b}, err`, `return entry{seq: row.UpdatedAt, json: b}, err`},
+		{page, `return entry{seq: row.Seq, json: text`, `return entry{seq: row.UpdatedAt, json: text`},
 		{page, `return entry{seq: f.Seq, json: b}, err`, `return entry{seq: f.At, json: b}, err`},
 	}},
 	{"no token", "a log that was put back and has overtaken the cursor looks healthy", []edit{
