@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -77,4 +78,26 @@ func understands(list string) bool {
 		}
 	}
 	return false
+}
+
+const (
+	longBody = 64 << 10  // bytes; how soon a shorter one came says little of the line
+	fastLine = 100 << 20 // bytes a second: to pack and unpack takes longer than to send what that saves
+)
+
+// feel notes how fast the line is: within one house or machine nothing is gained by
+// packing. A long answer tells, whether it came packed or not, so that a line that
+// has become slow is noticed by the next one.
+func (p *Peer) feel(bytes int, took time.Duration) {
+	if bytes >= longBody && took > 0 {
+		p.fast.Store(float64(bytes) > fastLine*took.Seconds())
+	}
+}
+
+// accepts is the Accept-Encoding of a call.
+func (p *Peer) accepts() string {
+	if p.fast.Load() {
+		return "identity"
+	}
+	return coding
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -158,4 +159,53 @@ func TestBodyThatCannotBeUnpackedIsRefused(t *testing.T) {
 			t.Errorf("%q of %d bytes: %d %s, want %s", c.coding, len(c.body), w.Code, w.Body, c.want)
 		}
 	}
+}
+
+// slowly is a body that takes so long to come.
+type slowly struct {
+	io.Reader
+	took time.Duration
+}
+
+func (s *slowly) Read(b []byte) (int, error) {
+	time.Sleep(s.took)
+	s.took = 0
+	return s.Reader.Read(b)
+}
+
+func (*slowly) Close() error { return nil }
+
+// Within a house packing costs more than it saves; a line from a home is slower.
+func TestLineThatIsFasterThanPackingIsAskedForPlainPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var took time.Duration
+		size := 0
+		accepted, packs := "", false
+		p := link.NewPeer("http://cloud.test", "cloud", "local", "secret", answers(func(r *http.Request) (*http.Response, error) {
+			accepted, packs = r.Header.Get("Accept-Encoding"), r.Header.Get("Content-Encoding") == "zstd"
+			body := `{"pad":"` + strings.Repeat("x", size) + `"}`
+			return &http.Response{
+				StatusCode: http.StatusOK, ContentLength: int64(len(body)), Body: &slowly{strings.NewReader(body), took},
+				Header: http.Header{"Content-Type": {"application/json"}, "Accept-Encoding": {"zstd"}},
+			}, nil
+		}))
+		long := map[string]string{"pad": strings.Repeat("y", 10_000)}
+		for _, c := range []struct {
+			size int
+			took time.Duration
+			want string // of the call that follows
+		}{
+			{100_000, 10 * time.Millisecond, "zstd true"},
+			{100_000, time.Microsecond, "identity false"},
+			{1_000, time.Second, "identity false"}, // too short to tell
+			{100_000, 10 * time.Millisecond, "zstd true"},
+			{1_000, time.Microsecond, "zstd true"},
+		} {
+			size, took = c.size, c.took
+			must(t, p.Call(t.Context(), http.MethodPost, "changes", long, nil))
+			size, took = 0, 0
+			must(t, p.Call(t.Context(), http.MethodPost, "changes", long, nil))
+			equal(t, fmt.Sprint("after ", c.size, " bytes in ", c.took), fmt.Sprint(accepted, " ", packs), c.want)
+		}
+	})
 }

@@ -49,6 +49,7 @@ type Peer struct {
 	beat            *http.Client // for greetings
 	codec           codec
 	unpacks         atomic.Bool // whether its last answer said that it does
+	fast            atomic.Bool // whether the last long answer came faster than it is packed
 }
 
 // NewPeer returns the node called name at url. The secret goes with each call,
@@ -101,7 +102,7 @@ func (p *Peer) Call(ctx context.Context, method, path string, in, out any) error
 func (p *Peer) exchange(ctx context.Context, over *http.Client, method, path string, body []byte) ([]byte, error) {
 	ctx, stop := context.WithTimeout(ctx, callLimit)
 	defer stop()
-	packed, name := p.codec.pack(body, p.unpacks.Load())
+	packed, name := p.codec.pack(body, p.unpacks.Load() && !p.fast.Load())
 	req, err := http.NewRequestWithContext(ctx, method, p.url+path, bytes.NewReader(packed))
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func (p *Peer) exchange(ctx context.Context, over *http.Client, method, path str
 	req.Header.Set("Authorization", "Bearer "+p.secret.Load().(string))
 	req.Header.Set(NodeHeader, p.node)
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("Accept-Encoding", coding)
+	req.Header.Set("Accept-Encoding", p.accepts())
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -162,10 +163,12 @@ func judge(res *http.Response) error {
 }
 
 func (p *Peer) answer(res *http.Response) ([]byte, error) {
+	began := time.Now()
 	b, err := readAll(res.Body, res.ContentLength)
 	if errors.Is(err, errTooLong) {
 		return nil, ErrPeerStranger.Because(err)
 	}
+	p.feel(len(b), time.Since(began))
 	if err != nil {
 		return nil, ErrPeerAway.Because(err) // cut on the way
 	}
