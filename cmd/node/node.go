@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -182,9 +183,27 @@ func (n *node) chats(ctx context.Context, owner string) ([]push.Target, error) {
 
 // sets are what lives whole at the authority and is copied whole by the other.
 func (n *node) sets() []link.Set {
-	accounts := link.Set{Name: "accounts", Path: "accounts", Generation: n.users.Generation, Export: n.users.Export, Import: n.users.Import}
+	accounts := link.Set{Name: "accounts", Path: "accounts", Generation: n.users.Generation, Export: n.users.Export, Import: n.importAccounts}
 	tokens := link.Set{Name: "tokens", Path: "push-tokens", Generation: n.tokens.Generation, Export: n.tokens.Export, Import: n.tokens.Import}
 	return []link.Set{accounts, tokens}
+}
+
+// importAccounts takes the authority's accounts over. One that was put back is given
+// those that are newer here, and what comes of it is taken over with the next poll.
+func (n *node) importAccounts(ctx context.Context, generation string, body []byte) error {
+	err := n.users.Import(ctx, generation, body)
+	if !errors.Is(err, users.ErrPutBack) {
+		return err
+	}
+	held, failed := n.users.Held(ctx)
+	if failed == nil {
+		failed = n.peer.Call(ctx, http.MethodPost, "accounts", json.RawMessage(held), nil)
+	}
+	if failed != nil {
+		return users.ErrPutBack.Because(failed)
+	}
+	n.logger.WarnContext(ctx, "the other node's accounts were older than those here, or some were missing: it has them all again", "peer", n.Peer.Name)
+	return nil
 }
 
 func (n *node) hello() link.Hello {
@@ -202,7 +221,8 @@ func (n *node) services() api.Services {
 	if n.Peer.On() && n.Node.Origin == 1 {
 		n.server = link.NewServer(link.ServerOptions{
 			Log: n.log, Name: n.Peer.Name, Sets: n.sets(), Letters: n.letters, Hello: n.hello, Stop: n.polling, Crash: n.out.crash, Logger: n.logger,
-			Calls: append(n.pairing.Calls(), link.Taking("push-tokens", n.tokens.Receive), link.Taking("push-tokens/unregistered", n.tokens.Unregistered)),
+			Calls: append(n.pairing.Calls(), link.Taking("push-tokens", n.tokens.Receive), link.Taking("push-tokens/unregistered", n.tokens.Unregistered),
+				link.Taking("accounts", func(ctx context.Context, body json.RawMessage) error { return n.users.TakeIn(ctx, body) })),
 		})
 		n.loops = append(n.loops, n.server.Loop())
 		n.keepContact(n.server.Status)

@@ -10,6 +10,7 @@ import (
 
 	"tandem/internal/config"
 	"tandem/internal/fault"
+	"tandem/internal/sqlite"
 	"tandem/internal/sync/link"
 	"tandem/internal/users"
 )
@@ -21,7 +22,7 @@ type visit struct {
 	Accounts []users.Known     `json:"accounts"`          // all that home has
 	Join     bool              `json:"join"`              // false: only look
 	Matched  map[string]string `json:"matched,omitempty"` // with Join: as it was answered before
-	Carried  json.RawMessage   `json:"carried,omitempty"` // with Join: the accounts that the cloud lacks
+	Carried  json.RawMessage   `json:"carried,omitempty"` // with Join: the accounts that the cloud lacks, or has by the same id
 }
 
 // welcome is what the cloud says to that.
@@ -108,10 +109,13 @@ func (p *Pairing) letIn(ctx context.Context, code string, in visit, out *welcome
 	if !p.codes.spend(code, p.Now()) {
 		return ErrCode
 	}
-	if len(out.Lacking) > 0 {
+	if len(in.Accounts) > len(out.Matched) {
 		if err := p.Users.TakeIn(ctx, in.Carried); err != nil {
 			return err
 		}
+	}
+	if err := p.Todos.Write(ctx, func(tx *sqlite.Tx) error { return p.moveRowsTx(tx, out.Matched) }); err != nil {
+		return err
 	}
 	p.Crash("pair.taken")
 	generation, body, err := p.Users.Export(ctx)

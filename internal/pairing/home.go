@@ -11,6 +11,7 @@ import (
 	"tandem/internal/sqlite"
 	"tandem/internal/sync/letters"
 	"tandem/internal/sync/link"
+	"tandem/internal/users"
 )
 
 // Request is what the operator brings to home.
@@ -93,7 +94,7 @@ func (p *Pairing) Join(ctx context.Context, in Request) (Plan, error) {
 		return plan, err
 	}
 	call.Join, call.Matched = true, looked.Matched
-	if call.Carried, err = p.Users.Carry(ctx, looked.Lacking); err != nil {
+	if call.Carried, err = p.Users.Carry(ctx, going(call.Accounts, looked.Matched)); err != nil {
 		return plan, err
 	}
 	answer, err := p.atTheDoor(ctx, in.Code, call)
@@ -117,6 +118,18 @@ func (p *Pairing) Join(ctx context.Context, in Request) (Plan, error) {
 	}
 	p.Logger.InfoContext(ctx, "paired", "peer", p.Peer.Name, "accounts_moved", len(looked.Matched), "accounts_sent", len(looked.Lacking))
 	return plan, nil
+}
+
+// going are the accounts whose records home brings: those that the cloud lacks, and
+// those that are the same at both, of which the newer record stays.
+func going(mine []users.Known, matched map[string]string) []string {
+	var ids []string
+	for _, k := range mine {
+		if _, other := matched[k.ID]; !other {
+			ids = append(ids, k.ID)
+		}
+	}
+	return ids
 }
 
 // prove checks that whoever has an account at both nodes wants them to be one.
@@ -144,15 +157,25 @@ func (p *Pairing) prove(ctx context.Context, call visit, looked welcome, passwor
 // commit.
 func (p *Pairing) moveOwners(ctx context.Context, moved map[string]string) error {
 	return p.Todos.Write(ctx, func(tx *sqlite.Tx) error {
-		if err := p.Log.MoveOwnersTx(tx, moved); err != nil {
-			return fmt.Errorf("move rows: %w", err)
+		if err := p.moveRowsTx(tx, moved); err != nil {
+			return err
 		}
 		if err := p.Tokens.JoinTx(tx, moved); err != nil {
 			return fmt.Errorf("move devices: %w", err)
 		}
-		if err := letters.MoveOwnersTx(tx, moved); err != nil {
-			return fmt.Errorf("move letters: %w", err)
-		}
-		return sqlite.MoveKeysTx(tx, moved)
+		return nil
 	})
+}
+
+// moveRowsTx is done at both nodes: the cloud may have rows of home's accounts from
+// before its own were lost, and of one version with two owners it would be chance which
+// stays.
+func (p *Pairing) moveRowsTx(tx *sqlite.Tx, moved map[string]string) error {
+	if err := p.Log.MoveOwnersTx(tx, moved); err != nil {
+		return fmt.Errorf("move rows: %w", err)
+	}
+	if err := letters.MoveOwnersTx(tx, moved); err != nil {
+		return fmt.Errorf("move letters: %w", err)
+	}
+	return sqlite.MoveKeysTx(tx, moved)
 }

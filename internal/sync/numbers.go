@@ -2,10 +2,12 @@ package sync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"tandem/internal/fault"
 	"tandem/internal/sqlite"
 )
 
@@ -61,12 +63,16 @@ func (l *Log) announceTx(tx *sqlite.Tx) {
 	}
 }
 
+// errNoIDs is met only where somebody wrote a number near the end into the file or its
+// fence.
+var errNoIDs = fault.New(fault.Unavailable, "numbers_exhausted", "This node has no numbers left for new rows. Its database or its fence holds one that is far too high: restore a backup.")
+
 // nextID gives out the next id of a table for a row made here. It stands in the
 // fence before it is in a row.
 func (l *Log) nextID(table string) (int64, error) {
 	id := l.last.ids[table] + 1
 	if id > maxID {
-		return 0, fmt.Errorf("%s: no ids are left", table)
+		return 0, errNoIDs.Because(errors.New(table))
 	}
 	if err := l.reserve(table, id); err != nil {
 		return 0, fmt.Errorf("reserve ids of %s: %w", table, err)
@@ -117,7 +123,7 @@ func (l *Log) Raise(ctx context.Context, peer map[string][2]int64) error {
 		for _, table := range slices.Sorted(maps.Keys(l.last.ids)) {
 			id := l.last.ids[table]
 			theirs := peer[table][l.origin]
-			if theirs <= id || theirs > maxID-mostForgotten {
+			if theirs <= id || theirs > believedID {
 				continue
 			}
 			if l.blind {

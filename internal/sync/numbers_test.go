@@ -1,11 +1,13 @@
 package sync_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"tandem/internal/sqlite"
+	"tandem/internal/sync"
 )
 
 // How many entries the other node has not read, whatever it comes with.
@@ -57,4 +59,24 @@ func TestPeerThatIsForgottenIsReadFromTheStart(t *testing.T) {
 	equal(t, "entries read again", len(local.page(cloud).Entries), 2)
 	quiet(t, local, cloud)
 	equal(t, "the edit", cloud.content(r), "edited alone")
+}
+
+// Whatever numbers of its own the peer tells it of, a node goes on making rows, and the
+// peer takes them.
+func TestNoNumberThatComesFromThePeerUsesUpANodesOwn(t *testing.T) {
+	const half = 1 << 52
+	local, cloud := pair(t)
+	for _, id := range []int64{half + 1, 1 << 53} {
+		local.took(wire(t, map[string]any{"origin": 0, "id": id, "uid": sync.KeyedUID(fmt.Sprint(id))}))
+		must(t, local.log.Raise(t.Context(), map[string][2]int64{"todos": {id, id}}))
+	}
+	equal(t, "set aside", read[int](local, `SELECT count(*) FROM sync_quarantine WHERE kind = 'malformed'`), 2)
+	equal(t, "the next number", local.add("next").String(), "0-1")
+	local.took(wire(t, map[string]any{"origin": 0, "id": half, "uid": sync.KeyedUID("half")})) // as a lost file may be told
+	next := local.add("beyond half")
+	equal(t, "the number after the largest that is believed", next.ID, int64(half+1))
+	settle(t, local, cloud)
+	equal(t, "at the cloud", cloud.content(next), "beyond half")
+	local.restart()
+	equal(t, "after a restart", local.add("again").ID, int64(half+2))
 }

@@ -274,6 +274,11 @@ func (r Row) check() error {
 // maxID bounds the ids: exact in every reader of JSON, and with room to count on.
 const maxID = 1 << 53
 
+// believedID bounds the ids of this node's own that it takes the peer's word for: those
+// that a lost file does not remember. Above it there is as much room again, so that no
+// row of the peer's can keep this node from making more.
+const believedID = 1 << 52
+
 // plain reports whether s may name something: it is short, UTF-8, and without NUL,
 // after which SQLite's functions see nothing.
 func plain(s string) bool { return len(s) <= 200 && strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) }

@@ -145,21 +145,88 @@ func TestADirectoryCutMidwayLeavesTheOldOne(t *testing.T) {
 	equal(t, "session", alive(t, home, token), false)
 }
 
-func TestAnAccountThatIsGoneGoesWithItsSessions(t *testing.T) {
+// The authority's folder was put back to before bob came: no account goes by itself.
+func TestAnAccountThatTheAuthorityHasLostStaysHere(t *testing.T) {
 	cloud, home, _ := twoNodes(t)
 	bob := addUser(t, cloud, "bob@example.org")
 	carry(t, cloud, home)
-	mine, his := login(t, home, ada, password), login(t, home, "bob@example.org", password)
-	equal(t, "his, before", alive(t, home, his), true)
+	his, before := login(t, home, "bob@example.org", password), home.dump(t)
 	ok(t, cloud.change(t.Context(), func(tx *sqlite.Tx) (bool, error) {
 		_, err := tx.Exec(`DELETE FROM users WHERE id = ?`, bob)
 		return true, err
 	}))
+	generation, body, err := cloud.Export(t.Context())
+	ok(t, err)
+	refused(t, home.Import(t.Context(), generation, body), fault.Conflict, "accounts_put_back")
+	equal(t, "file", home.dump(t), before)
+	equal(t, "his session", alive(t, home, his), true)
+	returned(t, home, cloud)
+	equal(t, "at the cloud again", len(login(t, cloud, "bob@example.org", password)) > 0, true)
+}
+
+// returned has the authority take in what home holds, twice, and home take over what
+// comes of it.
+func returned(t *testing.T, home, cloud node) {
+	t.Helper()
+	for range 2 {
+		held, err := home.Held(t.Context())
+		ok(t, err)
+		ok(t, cloud.TakeIn(t.Context(), held))
+	}
 	carry(t, cloud, home)
-	equal(t, "his", alive(t, home, his), false)
-	equal(t, "mine", alive(t, home, mine), true)
-	equal(t, "sessions", home.count(t, `SELECT count(*) FROM sessions`), 1)
 	equal(t, "accounts", home.accounts(t), cloud.accounts(t))
+}
+
+// A password that was changed after a theft and a ban are not undone by a backup, at
+// neither node, and what is newer at the authority is not undone by home.
+func TestAnAuthorityThatWasPutBackUndoesNeitherAPasswordNorABan(t *testing.T) {
+	cloud, home, id := twoNodes(t)
+	bob := addUser(t, cloud, "bob@example.org")
+	carol := addUser(t, cloud, "carol@example.org")
+	carry(t, cloud, home)
+	backup, err := cloud.Held(t.Context())
+	ok(t, err)
+	ok(t, cloud.SetPassword(t.Context(), id, "another password"))
+	ok(t, cloud.Disable(t.Context(), bob))
+	carry(t, cloud, home)
+	ok(t, cloud.change(t.Context(), func(tx *sqlite.Tx) (bool, error) {
+		now, err := recordsTx(tx)
+		ok(t, err)
+		old, err := parse(backup)
+		ok(t, err)
+		return true, replaceTx(tx, now, old)
+	}))
+	stolen := login(t, cloud, ada, password)
+	ok(t, cloud.SetPassword(t.Context(), carol, "carol's new password"))
+	before := home.dump(t)
+	generation, body, err := cloud.Export(t.Context())
+	ok(t, err)
+	refused(t, home.Import(t.Context(), generation, body), fault.Conflict, "accounts_put_back")
+	equal(t, "file", home.dump(t), before)
+	returned(t, home, cloud)
+	equal(t, "the session of the old password", alive(t, cloud, stolen), false)
+	for _, n := range []node{cloud, home} {
+		login(t, n, ada, "another password")
+		login(t, n, "carol@example.org", "carol's new password")
+		if _, _, err := n.Login(t.Context(), "bob@example.org", password); err == nil {
+			t.Error("bob's ban is lifted")
+		}
+	}
+}
+
+// The later of two changes is later, also where the clock was put back between them.
+func TestAChangeIsNewerThanTheOneBeforeWhateverTheClockSays(t *testing.T) {
+	cloud, home, id := twoNodes(t)
+	cloud.sql(t, `UPDATE users SET updated_at = updated_at + 31536000000`) // the clock was a year ahead
+	ok(t, cloud.change(t.Context(), func(*sqlite.Tx) (bool, error) { return true, nil }))
+	carry(t, cloud, home)
+	ok(t, cloud.SetPassword(t.Context(), id, "another password"))
+	carry(t, cloud, home)
+	ok(t, cloud.Disable(t.Context(), id))
+	carry(t, cloud, home)
+	ok(t, cloud.Enable(t.Context(), id))
+	carry(t, cloud, home)
+	login(t, home, ada, "another password")
 }
 
 func TestTwoAccountsMayHaveSwappedAddresses(t *testing.T) {
@@ -182,28 +249,36 @@ func TestTwoAccountsMayHaveSwappedAddresses(t *testing.T) {
 	equal(t, "identity", who.UserID+" "+who.Email, bob+" "+ada)
 }
 
-func TestAnAddressPassesToANewAccount(t *testing.T) {
-	cloud, home, _ := twoNodes(t)
-	other := run(t, 3, true) // an authority that was begun anew, with the same person
+// An authority that was begun anew is another one, also with the same address: what the
+// old account owns would be nobody's. Only who joins it takes its accounts.
+func TestAnAuthorityThatWasBegunAnewIsTakenOnlyByJoining(t *testing.T) {
+	_, home, _ := twoNodes(t)
+	other := run(t, 3, true)
 	newID := first(t, other)
-	token := login(t, home, ada, password)
-	carry(t, other, home)
+	token, before := login(t, home, ada, password), home.dump(t)
+	generation, body, err := other.Export(t.Context())
+	ok(t, err)
+	refused(t, home.Import(t.Context(), generation, body), fault.Conflict, "accounts_put_back")
+	equal(t, "file", home.dump(t), before)
+	held, err := home.Held(t.Context())
+	ok(t, err)
+	refused(t, other.TakeIn(t.Context(), held), fault.Conflict, "accounts_changed") // the address is another account's there
+	ok(t, home.Join(t.Context(), generation, body))
 	equal(t, "accounts", home.accounts(t), other.accounts(t))
 	equal(t, "the old session", alive(t, home, token), false)
 	who, err := home.Authenticate(t.Context(), login(t, home, ada, password))
 	ok(t, err)
 	equal(t, "id", who.UserID, newID)
-	carry(t, cloud, home)
-	equal(t, "accounts", home.accounts(t), cloud.accounts(t))
 }
 
 func TestAnEmptyDirectoryDoesNotLockEverybodyOut(t *testing.T) {
 	_, home, _ := twoNodes(t)
+	empty := run(t, 3, true)
 	token, before := login(t, home, ada, password), home.dump(t)
-	generation, body, err := run(t, 3, true).Export(t.Context())
+	generation, body, err := empty.Export(t.Context())
 	ok(t, err)
 	equal(t, "body", string(body), `{"accounts":[]}`)
-	refused(t, home.Import(t.Context(), generation, body), fault.Malformed, "bad_directory")
+	refused(t, home.Import(t.Context(), generation, body), fault.Conflict, "accounts_put_back")
 	equal(t, "file", home.dump(t), before)
 	equal(t, "session", alive(t, home, token), true)
 
@@ -211,6 +286,8 @@ func TestAnEmptyDirectoryDoesNotLockEverybodyOut(t *testing.T) {
 	equal(t, "generation of nothing", generationOf(t, fresh), "")
 	ok(t, fresh.Import(t.Context(), generation, body))
 	equal(t, "generation", generationOf(t, fresh), generation)
+	returned(t, home, empty)
+	login(t, empty, ada, password)
 }
 
 func TestJunkIsRefusedAndChangesNothing(t *testing.T) {

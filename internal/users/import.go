@@ -9,26 +9,40 @@ import (
 	"tandem/internal/sqlite"
 )
 
+// ErrPutBack refuses a directory that lacks an account held here, or has an older
+// record of one: no account ever goes, so the authority's file was lost or put back.
+// TakeIn there, of what Held returns here, mends it.
+var ErrPutBack = fault.New(fault.Conflict, "accounts_put_back", "The accounts at the other node are older than those here, or some are missing there, "+
+	"as after its folder was lost. Those here stay. Run tandem pair there, and tandem pair CODE here: both will have all of them.")
+
 // Import makes the directory that came from the authority the one held here, in one
-// commit: a crash leaves the old one or the new one. Accounts that are gone go, with
-// their sessions; a new password or a ban ends the account's sessions here too. The
-// generation held, or an older one of its incarnation, changes nothing. A body that
-// is not a whole directory is bad_directory and changes nothing, and so is an empty
-// one where accounts are held: an authority that lost its file must not lock all out.
+// commit: a crash leaves the old one or the new one. A new password or a ban ends the
+// account's sessions here too. The generation held, or an older one of its
+// incarnation, changes nothing. A body that is not a whole directory is bad_directory
+// and changes nothing, and one from an authority that lost its file or was put back is
+// ErrPutBack: it must neither lock anybody out nor undo a password or a ban.
 //
 // Where accounts are held that were made here, before there was an authority, one that
 // lacks any of them is ErrUnjoined: what that owns would be nobody's. Join takes it.
 func (s *Store) Import(ctx context.Context, generation string, body []byte) error {
-	return s.take(ctx, generation, body, s.Unjoined())
+	return s.take(ctx, generation, body, func(come, have []record) error {
+		switch {
+		case s.Unjoined() && lacksAny(come, have):
+			return ErrUnjoined
+		case !s.Unjoined() && (lacksAny(come, have) || olderIn(come, have)):
+			return ErrPutBack
+		}
+		return nil
+	})
 }
 
-// Join is Import once what the accounts own that are held here has become the
-// authority's accounts'.
+// Join is Import of any directory, once what the accounts own that are held here has
+// become the authority's accounts'. Those that it lacks go, with their sessions.
 func (s *Store) Join(ctx context.Context, generation string, body []byte) error {
-	return s.take(ctx, generation, body, false)
+	return s.take(ctx, generation, body, func(_, _ []record) error { return nil })
 }
 
-func (s *Store) take(ctx context.Context, generation string, body []byte, whole bool) error {
+func (s *Store) take(ctx context.Context, generation string, body []byte, judge func(come, have []record) error) error {
 	if s.o.Authority {
 		return fault.New(fault.Conflict, "accounts_live_here", "Accounts are kept by this node; it takes no directory from another.")
 	}
@@ -49,11 +63,8 @@ func (s *Store) take(ctx context.Context, generation string, body []byte, whole 
 		if err != nil {
 			return err
 		}
-		if len(accounts) == 0 && len(have) > 0 {
-			return errBadDirectory.Because(errors.New("empty, and accounts are held here"))
-		}
-		if whole && !includesAll(accounts, have) {
-			return ErrUnjoined
+		if err := judge(accounts, have); err != nil {
+			return err
 		}
 		if err := replaceTx(tx, have, accounts); err != nil {
 			return err
@@ -65,14 +76,29 @@ func (s *Store) take(ctx context.Context, generation string, body []byte, whole 
 	})
 }
 
-func includesAll(accounts, have []record) bool {
-	for _, h := range have {
-		if !slices.ContainsFunc(accounts, func(a record) bool { return a.ID == h.ID }) {
-			return false
+// lacksAny reports whether any of some accounts is not among others.
+func lacksAny(others, some []record) bool {
+	for _, h := range some {
+		if !slices.ContainsFunc(others, func(o record) bool { return o.ID == h.ID }) {
+			return true
 		}
 	}
-	return true
+	return false
 }
+
+// olderIn reports whether any of some accounts has an older record among others.
+func olderIn(others, some []record) bool {
+	for _, h := range some {
+		if slices.ContainsFunc(others, func(o record) bool { return o.ID == h.ID && h.newer(o) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// newer reports whether a was written after b, which has its id. Each change of an
+// account has a later time than the one before, whatever the clock says.
+func (a record) newer(b record) bool { return a.UpdatedAt > b.UpdatedAt }
 
 // replaceTx turns the accounts held into those that came.
 func replaceTx(tx *sqlite.Tx, have, come []record) error {

@@ -71,10 +71,20 @@ func (s *Store) Carry(ctx context.Context, ids []string) ([]byte, error) {
 	return json.Marshal(directory{append([]record{}, carried...)})
 }
 
-// TakeIn adds accounts that lived elsewhere until now, with their ids, passwords and
-// roles, all of them in one commit or none. One that is here already stays as it is,
-// so that to take them in twice is to do it once. An address that is another
-// account's by now is accounts_changed.
+// Held returns all accounts of this node as JSON, hashes included, for TakeIn at an
+// authority that was put back.
+func (s *Store) Held(ctx context.Context) ([]byte, error) {
+	all, err := sqlite.Read(ctx, s.db, recordsTx)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(directory{append([]record{}, all...)})
+}
+
+// TakeIn adds accounts that another node held, with their ids, passwords and roles, all
+// of them in one commit or none. Of one that is here already the newer record stays,
+// and a password or a ban that comes so ends its sessions: to take them in twice is to
+// do it once. An address that is another account's by now is accounts_changed.
 func (s *Store) TakeIn(ctx context.Context, body []byte) error {
 	if err := s.own(); err != nil {
 		return err
@@ -88,21 +98,32 @@ func (s *Store) TakeIn(ctx context.Context, body []byte) error {
 		if err != nil {
 			return false, err
 		}
-		added := false
+		changed := false
 		for _, a := range come {
-			if slices.ContainsFunc(have, func(h record) bool { return h.ID == a.ID }) {
-				continue
-			}
-			if slices.ContainsFunc(have, func(h record) bool { return h.Email == a.Email }) {
-				return false, errAccountsMoved
-			}
-			if err := storeTx(tx, a); err != nil {
+			took, err := takeInTx(tx, have, a)
+			if err != nil {
 				return false, err
 			}
-			added = true
+			changed = changed || took
 		}
-		return added, nil
+		return changed, nil
 	})
+}
+
+func takeInTx(tx *sqlite.Tx, have []record, a record) (bool, error) {
+	for _, h := range have {
+		switch {
+		case h.ID != a.ID && h.Email == a.Email:
+			return false, errAccountsMoved
+		case h.ID == a.ID && !a.newer(h):
+			return false, nil
+		case h.ID == a.ID:
+			if err := makeRoomTx(tx, h, map[string]record{a.ID: a}); err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, storeTx(tx, a)
 }
 
 // StartOverTx makes a file that is an older one fit to be gone on with: all sessions

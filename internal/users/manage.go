@@ -68,7 +68,7 @@ func (s *Store) SetPassword(ctx context.Context, id, password string) error {
 	return s.change(ctx, func(tx *sqlite.Tx) (bool, error) {
 		n, err := tx.Exec(`
 			UPDATE users
-			SET password_hash = ?, password_version = password_version + 1, updated_at = ?
+			SET password_hash = ?, password_version = password_version + 1, updated_at = max(?, updated_at + 1)
 			WHERE id = ?`, hash, tx.Millis(), id)
 		if err != nil {
 			return false, err
@@ -85,7 +85,7 @@ func (s *Store) SetPassword(ctx context.Context, id, password string) error {
 func (s *Store) Disable(ctx context.Context, id string) error {
 	return s.setDisabled(ctx, id, `
 		UPDATE users
-		SET disabled_at = ?, updated_at = ?
+		SET disabled_at = ?, updated_at = max(?, updated_at + 1)
 		WHERE id = ? AND disabled_at IS NULL`,
 		func(tx *sqlite.Tx) []any { return []any{tx.Millis(), tx.Millis(), id} })
 }
@@ -94,7 +94,7 @@ func (s *Store) Disable(ctx context.Context, id string) error {
 func (s *Store) Enable(ctx context.Context, id string) error {
 	return s.setDisabled(ctx, id, `
 		UPDATE users
-		SET disabled_at = NULL, updated_at = ?
+		SET disabled_at = NULL, updated_at = max(?, updated_at + 1)
 		WHERE id = ? AND disabled_at IS NOT NULL`,
 		func(tx *sqlite.Tx) []any { return []any{tx.Millis(), id} })
 }
