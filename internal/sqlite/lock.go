@@ -40,6 +40,9 @@ func Hold(dir string) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
-// Release gives the folder back. The file stays: to remove it would let two
-// processes lock two files of one name.
-func (l *Lock) Release() error { return l.file.Close() }
+// Release gives the folder back, also where a child that is being started still has
+// the file. The file stays: to remove it would let two processes lock two files of one
+// name.
+func (l *Lock) Release() error {
+	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
+}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tandem/internal/fault"
@@ -23,6 +24,34 @@ func TestFolderIsHeldOnce(t *testing.T) {
 	pid, err := os.ReadFile(filepath.Join(dir, "lock"))
 	must(t, err)
 	equal(t, "who holds it", strings.TrimSpace(string(pid)), strconv.Itoa(os.Getpid()))
+	must(t, lock.Release())
+	again, err := sqlite.Hold(dir)
+	must(t, err)
+	must(t, again.Release())
+}
+
+// A child has its parent's files until it runs a program of its own.
+func TestFolderIsFreeOnceItIsGivenBackWhoeverHasTheFile(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := sqlite.Hold(dir)
+	must(t, err)
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("this system does not list a process's files: ", err)
+	}
+	copies := 0
+	for _, fd := range open {
+		if name, _ := os.Readlink("/proc/self/fd/" + fd.Name()); name == filepath.Join(dir, sqlite.LockName) {
+			n, err := strconv.Atoi(fd.Name())
+			must(t, err)
+			child, err := syscall.Dup(n)
+			must(t, err)
+			defer syscall.Close(child)
+			copies++
+			break
+		}
+	}
+	equal(t, "copies", copies, 1)
 	must(t, lock.Release())
 	again, err := sqlite.Hold(dir)
 	must(t, err)
