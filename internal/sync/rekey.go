@@ -73,9 +73,14 @@ func (a *applying) oneKey(t *Table, in, mine Row) error {
 	}
 	stays.Ref = keep
 	if keep != mine.Ref {
-		if err := a.free(t, stays); errors.Is(err, errKeyTaken) && !won {
+		err := a.free(t, stays)
+		switch {
+		case errors.Is(err, errKeyTaken) && !won:
 			return nil // a call from before the row was moved off that key: it says nothing new
-		} else if err != nil {
+		case errors.Is(err, errKeyTaken):
+			in.Ref = mine.Ref // who wrote it will give it another key, or has lost it: it has one here
+			return a.write(t, t.upsert(1), []*Row{&in})
+		case err != nil:
 			return err
 		}
 	}

@@ -354,6 +354,26 @@ func TestRowUnderTwoKeysKeepsWhatCannotBeRead(t *testing.T) {
 	equal(t, "bytes", read[string](local, `SELECT hex(content) || notes FROM todos WHERE origin = ? AND id = ?`, of0.Origin, of0.ID), "61FFkept")
 }
 
+// The only copy of a version is in quarantine, under a key of another row, since who
+// wrote it has lost it. The same request makes the row here: it has a key now.
+func TestVersionWhoseKeyIsTakenIsTakenOnceItsRowHasAKeyHere(t *testing.T) {
+	cloud := newNode(t, "cloud", 1)
+	uid := sync.KeyedUID("asked", "todos", "ann", "POST /v1/todos", "k")
+	first := wire(t, map[string]any{"origin": 0, "id": 1, "uid": strings.Repeat("a", 32), "content": "first", "updated_by": "local"})
+	at := time.Now().Add(time.Hour).UnixMilli()
+	second := wire(t, map[string]any{"origin": 0, "id": 1, "uid": uid.String(), "content": "second", "updated_by": "local", "updated_at": at, "seen": map[string]any{"local/1": at}})
+	_, err := cloud.log.Apply(t.Context(), "local", "", "", entries(first, second))
+	must(t, err)
+	equal(t, "aside", cloud.aside(), "id_reuse todos 0-1")
+	r, _ := cloud.ask("ann", sync.Asked{Route: "POST /v1/todos", Key: "k"}, "made here")
+	_, err = cloud.log.Retry(t.Context(), "another version")
+	must(t, err)
+	equal(t, "aside then", cloud.aside(), "")
+	equal(t, "its key", cloud.keyOf("second"), r.String())
+	equal(t, "the other's", cloud.keyOf("first"), "0-1")
+	equal(t, "conflicts", len(cloud.conflicts("ann")), 1)
+}
+
 // A call from before comes once more after its row was moved to another key: it says
 // nothing new, and nothing of it is kept aside for ever.
 func TestCallFromBeforeARowWasMovedIsNotSetAside(t *testing.T) {

@@ -183,7 +183,7 @@ func (n *node) justify(q setAside, c carried) {
 		why = v.poison != "" || !n.has(c.row.table)
 	case sync.IDReuse:
 		holder := all(n, scanRow, n.selectRow(c.row.table)+` WHERE origin = ? AND id = ? AND uid <> ?`, c.ref.Origin, c.ref.ID, c.row.uid[:])
-		why = len(holder) > 0 && n.w.reused > 0
+		why = len(holder) > 0 && (n.w.reused > 0 || n.w.gaveBoth(given{c.row.table, c.ref}, n.w.byUID[holder[0].UID], c.row))
 	case sync.HeldDelete:
 		why = v.deletedAt != 0 && n.w.mass > 0
 	}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
 )
@@ -10,16 +12,25 @@ import (
 // an earlier life.
 func (n *node) gave(h *history, ref sync.Ref) {
 	key := given{h.table, ref}
-	before := n.w.keys[key]
-	if before != nil && before != h && n.w.somebodyHas(before) {
-		if !n.forgetful && n.w.knownBy(before, key) {
-			n.w.fail("%s gives out %s %s, which is the key of %s, to %s", n, h.table, ref, before.name, h.name)
+	if all := n.w.keys[key]; len(all) > 0 {
+		before := all[len(all)-1]
+		if before != h && n.w.somebodyHas(before) {
+			if !n.forgetful && n.w.knownBy(before, key) {
+				n.w.fail("%s gives out %s %s, which is the key of %s, to %s", n, h.table, ref, before.name, h.name)
+			}
+			n.w.reused++
+			n.w.met["key given out twice"]++
 		}
-		n.w.reused++
-		n.w.met["key given out twice"]++
 	}
-	n.w.keys[key] = h
+	n.w.keys[key] = append(n.w.keys[key], h)
 	n.ought.keys[key] = h.uid
+}
+
+// gaveBoth reports whether a key was given to both of two rows. Nobody may have had the
+// first one when the second got it, and yet it may come back: with a backup, a call from
+// before, or the table that an old version did not know.
+func (w *world) gaveBoth(key given, a, b *history) bool {
+	return slices.Contains(w.keys[key], a) && slices.Contains(w.keys[key], b)
 }
 
 // knownBy reports whether either node has ever known the row that it has by a key. One

@@ -29,15 +29,15 @@ type world struct {
 	byUID    map[sync.UID]*history
 	ties     map[[3]any]int
 	words    int
-	posted   map[string]posted  // letters
-	calls    int                // in this step
-	keys     map[given]*history // each key that was ever given out
-	reused   int                // keys that were given out twice
-	mass     int                // deletes of very many rows
-	years    bool               // a clock was off by a year
-	compared bool               // the nodes have repaired what was not alike
-	expired  map[loser]bool     // conflicts that a node has let go as too old
-	met      map[string]int     // what has happened here, by name: a world in which nothing does proves nothing
+	posted   map[string]posted    // letters
+	calls    int                  // in this step
+	keys     map[given][]*history // to whom each key was given out, in order
+	reused   int                  // keys that were given out twice
+	mass     int                  // deletes of very many rows
+	years    bool                 // a clock was off by a year
+	compared bool                 // the nodes have repaired what was not alike
+	expired  map[loser]bool       // conflicts that a node has let go as too old
+	met      map[string]int       // what has happened here, by name: a world in which nothing does proves nothing
 	healing  bool
 	best     map[*history]int // from when it healed
 	count    counts
@@ -58,7 +58,7 @@ type counts struct {
 func newWorld(seed uint64, disks [2]*disk, strict bool) *world {
 	w := &world{
 		seed: seed, rand: rand.New(rand.NewPCG(seed, 20260329)), strict: strict, now: 1_800_000_000_000,
-		byUID: map[sync.UID]*history{}, ties: map[[3]any]int{}, keys: map[given]*history{}, posted: map[string]posted{}, expired: map[loser]bool{}, met: map[string]int{},
+		byUID: map[sync.UID]*history{}, ties: map[[3]any]int{}, keys: map[given][]*history{}, posted: map[string]posted{}, expired: map[loser]bool{}, met: map[string]int{},
 	}
 	w.odds = w.drawOdds()
 	w.line = &line{w: w, counted: map[string]bool{}}
