@@ -188,7 +188,7 @@ func (w *world) checkCounts() {
 	if max(w.count.resets[0], w.count.resets[1]) > w.count.disasters {
 		w.fail("invariant 8: %d resets of the two logs after %d restores, wipes and lost token tables", w.count.resets, w.count.disasters)
 	}
-	written := w.count.written + 4*w.reused // a key that is settled moves rows at both nodes
+	written := w.count.written + w.count.again + 4*w.reused // a key that is settled moves rows at both nodes
 	for _, n := range w.nodes {
 		written += len(n.ought.conflicts)
 	}

@@ -43,11 +43,15 @@ func (n *node) restore() {
 	if len(n.backups) == 0 {
 		return
 	}
-	i := w.rand.IntN(len(n.backups))
+	n.restoreFrom(w.rand.IntN(len(n.backups)))
+	n.goesOn()
+}
+
+func (n *node) restoreFrom(i int) {
+	w := n.w
 	how := oneOf(w, "by the verb", "by hand, fence and all", "without its fence")
 	w.tell("%s is restored from its backup %d, %s", n, i+1, how)
 	n.replace(n.backups[i], how)
-	n.goesOn()
 }
 
 // goesOn has people write on at a node that was put back, and a call from before arrive,
@@ -99,23 +103,31 @@ func (n *node) replace(s *snapshot, how string) {
 		}
 		n.forgetful = n.forgetful || s == nil
 	}
+	had := n.ought
 	n.put(s)
+	n.w.count.again += had.beyond(n.ought)
 	n.open()
 	n.before = nil
 	if n.log.Incarnation() == life { // nobody had read what was lost, or within the second that the fence is late
 		n.forgetful = true
-		n.forked = n.forked || n.peerHasMore()
+		n.forked = n.forked || n.lostWhatIsKept()
 		n.w.add(", and goes on with its life")
 	}
 }
 
-// peerHasMore reports whether the peer has a version of this node's that the node has
-// lost.
-func (n *node) peerHasMore() bool {
+// lostWhatIsKept reports whether the peer, or a backup, has a version of this node's that
+// the node has lost.
+func (n *node) lostWhatIsKept() bool {
+	kept := []*state{n.peer().ought}
+	for _, b := range n.backups {
+		kept = append(kept, b.ought)
+	}
 	for _, h := range n.w.rows {
 		for i, v := range h.versions {
-			if v.by == n.name && n.peer().ought.rows[h.uid].has(i) && !n.ought.rows[h.uid].has(i) {
-				return true
+			for _, s := range kept {
+				if v.by == n.name && s.rows[h.uid].has(i) && !n.ought.rows[h.uid].has(i) {
+					return true
+				}
 			}
 		}
 	}

@@ -92,6 +92,21 @@ func (s *state) clone() *state {
 	return &state{maps.Clone(s.rows), maps.Clone(s.aside), maps.Clone(s.facts), maps.Clone(s.conflicts), maps.Clone(s.keys), maps.Clone(s.own)}
 }
 
+// beyond is how many versions and facts s has that o, to which it was put back, has not.
+func (s *state) beyond(o *state) (n int) {
+	for uid, held := range s.rows {
+		if back, ok := o.rows[uid]; !ok || back.version != held.version {
+			n++
+		}
+	}
+	for uid := range s.facts {
+		if !o.facts[uid] {
+			n++
+		}
+	}
+	return n
+}
+
 // says reports whether two versions say the same, so that neither loses anything
 // to the other.
 func (v version) says(o version) bool {

@@ -37,7 +37,7 @@ type node struct {
 	backups []*snapshot
 	before  *snapshot // a moment ago
 
-	forked    bool   // it went on with its life from a moment after which the peer had read more
+	forked    bool   // it went on with its life from a moment after which the peer had read, or a backup kept, more
 	forgetful bool   // nothing told it what it gave out in an earlier life
 	applied   bool   // a page was applied in this step
 	died      string // the crash point that has just ended this life; "" while it lives

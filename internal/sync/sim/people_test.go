@@ -14,14 +14,8 @@ func (n *node) read(h *history) (row, bool) {
 	return r, ok
 }
 
-// some is a row that the node holds and that may be written once more: any, or the one
-// that was written last, over which there is a quarrel.
+// some is a row that the node holds and that may be written once more.
 func (n *node) some(ok func(*history, version) bool) *history {
-	if h := n.w.hot; h != nil && n.w.chance(n.w.odds.quarrel) {
-		if held, there := n.ought.rows[h.uid]; there && len(h.versions) < maxVersions && ok(h, h.versions[held.version]) {
-			return h
-		}
-	}
 	var list []*history
 	for _, h := range n.w.rows {
 		if held, there := n.ought.rows[h.uid]; there && len(h.versions) < maxVersions && ok(h, h.versions[held.version]) {
@@ -115,7 +109,6 @@ func (n *node) edit(h *history, text string, remove bool) {
 	}
 	n.ought.write(h, v)
 	w.count.written++
-	w.hot = h
 	w.tell("%s writes %s: %v over %v", n, h.name, v, before.version())
 }
 
@@ -124,6 +117,33 @@ func (w *world) editRow() {
 	if h := n.some(whatever); h != nil {
 		n.edit(h, w.word(), false)
 	}
+}
+
+// quarrel has people at both nodes write one row over and over. A node may be backed up
+// between two of its versions, and put back there once the nodes have talked.
+func (w *world) quarrel() {
+	h := w.nodes[0].some(func(h *history, _ version) bool { _, ok := w.nodes[1].ought.rows[h.uid]; return ok })
+	if h == nil {
+		return
+	}
+	var kept *node
+	for range 2 + w.rand.IntN(4) {
+		n := w.pick()
+		if len(h.versions) < maxVersions {
+			n.edit(h, w.word(), w.chance(0.2))
+		}
+		if w.chance(0.3) {
+			n.backUp()
+			kept = n
+		}
+		w.now += int64(w.rand.IntN(40))
+	}
+	if kept == nil || w.chance(0.5) {
+		return
+	}
+	w.round()
+	kept.restoreFrom(len(kept.backups) - 1)
+	kept.goesOn()
 }
 
 func (w *world) deleteRow() {

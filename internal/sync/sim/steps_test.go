@@ -8,7 +8,6 @@ type odds struct {
 	lose, mute, twice, cut, refuse, crash float64
 	ahead, cross                          float64
 	page                                  int     // entries of a page; 0: as many as it holds
-	quarrel                               float64 // how often people write what was written last
 	moment                                float64 // how often a moment is remembered to which a node may fall back
 	steps                                 []weighted
 	total                                 float64
@@ -31,6 +30,7 @@ var steps = []struct {
 	{"add", 8, 1, (*world).addRow},
 	{"edit", 10, 1, (*world).editRow},
 	{"delete", 4, 0.7, (*world).deleteRow},
+	{"quarrel", 4, 0.4, (*world).quarrel},
 	{"post", 3, 0.4, (*world).post},
 	{"exchange", 3, 0.5, (*world).exchange},
 	{"copy", 1, 0.1, (*world).copyPeer},
@@ -76,11 +76,7 @@ func (w *world) drawOdds() odds {
 	if w.chance(0.25) {
 		moment = 0.2
 	}
-	quarrel := 0.0
-	if w.chance(0.3) {
-		quarrel = 0.8
-	}
-	o := odds{page: page, quarrel: quarrel, moment: moment, lose: p(), mute: p(), twice: p(), cut: p(), refuse: p(), crash: p(), ahead: 3 * p(), cross: 2 * p()}
+	o := odds{page: page, moment: moment, lose: p(), mute: p(), twice: p(), cut: p(), refuse: p(), crash: p(), ahead: 3 * p(), cross: 2 * p()}
 	for _, s := range steps {
 		if !w.chance(s.share) {
 			continue

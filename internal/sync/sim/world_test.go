@@ -25,7 +25,6 @@ type world struct {
 	nodes    [2]*node
 	line     *line
 	rows     []*history
-	hot      *history // the row that was written last
 	byUID    map[sync.UID]*history
 	ties     map[[3]any]int
 	words    int
@@ -48,6 +47,7 @@ type world struct {
 // counts are for the invariants that bound something.
 type counts struct {
 	written   int    // versions and facts, by people
+	again     int    // versions and facts that a node has lost, and is sent once more
 	useful    int    // entries sent in calls that went well, full passes apart
 	moved     int    // all entries sent
 	resets    [2]int // of the reading of each node's log
