@@ -63,7 +63,7 @@ func (o *options) adopt(ctx context.Context, out outside) (err error) {
 	if parked > 0 {
 		fmt.Fprintf(o.out, "%d notices were waiting to be sent where it comes from; they are not sent from here.\n", parked)
 	}
-	fmt.Fprintln(o.out, "Start the node: tandem serve --config FILE")
+	fmt.Fprintln(o.out, "Start the node:", o.line("serve"))
 	return nil
 }
 

@@ -138,3 +138,12 @@ func (o *options) load() (config.Config, error) {
 func (o *options) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(o.err, nil))
 }
+
+// line is what to type for a verb at this node: with the configuration that this
+// command was given, since the next one does not know it otherwise.
+func (o *options) line(verb string) string {
+	if o.configFile == "" {
+		return "tandem " + verb
+	}
+	return "tandem " + verb + " --config " + o.configFile
+}

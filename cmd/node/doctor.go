@@ -92,7 +92,7 @@ func (o *options) examine(ctx context.Context, out outside) ([]finding, error) {
 	if running {
 		return append(append(found, finding{"node", fine, "it runs", ""}), live...), nil
 	}
-	found = append(found, finding{"node", warn, "it does not run", "Start it: tandem serve --config FILE"})
+	found = append(found, finding{"node", warn, "it does not run", "Start it: " + o.line("serve")})
 	return append(found, examineFiles(ctx, c.Node.Data, out)...), nil
 }
 

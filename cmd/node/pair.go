@@ -16,7 +16,7 @@ import (
 	"tandem/internal/pairing"
 )
 
-var errNotRunning = fault.New(fault.Conflict, "not_running", "A code is good only while the node runs that takes it. Start it, and do it again: tandem serve --config FILE")
+var errNotRunning = fault.New(fault.Conflict, "not_running", "A code is good only while the node runs that takes it. Start it, and do it again.")
 
 func pairCommand(o *options) *cobra.Command {
 	var rotate, stdin bool
@@ -65,12 +65,12 @@ func (o *options) printCode(ctx context.Context, node config.Node) error {
 	}
 	code, running, err := ask[pairing.Code](ctx, node.Data, "pair/open", struct{}{})
 	if err == nil && !running {
-		err = errNotRunning
+		err = errNotRunning.Because(errors.New(o.line("serve")))
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(o.out, "At %s, until %s:\n\n  tandem pair %s\n\nIt is good once. Another one voids it, and so do %d wrong tries.\n",
+	fmt.Fprintf(o.out, "At %s, until %s, with its configuration as FILE:\n\n  tandem pair --config FILE %s\n\nIt is good once. Another one voids it, and so do %d wrong tries.\n",
 		code.Peer, code.Until.Format(time.TimeOnly), pairing.Spell(code.Code), pairing.CodeTries)
 	return nil
 }

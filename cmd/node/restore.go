@@ -84,7 +84,7 @@ func (o *options) reportRestore(data string, done restoring) {
 	if done.Parked > 0 {
 		fmt.Fprintf(o.out, "%d notices were waiting to be sent then, and may have been since: they are not sent again, and tandem doctor lists them.\n", done.Parked)
 	}
-	fmt.Fprintln(o.out, "Everybody logs in anew. Start the node: tandem serve --config FILE")
+	fmt.Fprintln(o.out, "Everybody logs in anew. Start the node:", o.line("serve"))
 }
 
 func exists(path string) bool {

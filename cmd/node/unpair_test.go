@@ -210,9 +210,9 @@ func TestTheVerbsMakeAPairOfTwoProcesses(t *testing.T) {
 	verb(t, w.home.env, "", "pair", strings.Repeat("b", pairing.CodeLength)).exits(t, exitFailed, "wrong, or was used")
 
 	said := verb(t, w.cloud.env, "", "pair")
-	said.exits(t, exitOK, "At home, until ", "  tandem pair ")
+	said.exits(t, exitOK, "At home, until ", "  tandem pair --config FILE ")
 	for _, line := range strings.Split(said.out, "\n") {
-		if code, ok := strings.CutPrefix(line, "  tandem pair "); ok {
+		if code, ok := strings.CutPrefix(line, "  tandem pair --config FILE "); ok {
 			lines = append(lines, code)
 		}
 	}

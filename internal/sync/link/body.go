@@ -11,8 +11,9 @@ import (
 )
 
 var (
-	errBodyTooLarge = fault.New(fault.TooLarge, "body_too_large", "The body is too large: at most 16 MiB.")
-	errBodyCoding   = fault.New(fault.Malformed, "unsupported_encoding", "The body has a content coding that this node does not know; it knows zstd.")
+	errBodyTooLarge   = fault.New(fault.TooLarge, "body_too_large", "The body is too large: at most 16 MiB.")
+	errTooManyEntries = fault.New(fault.TooLarge, "too_many_entries", "The page has too many entries: at most %d.", sync.PageRows)
+	errBodyCoding     = fault.New(fault.Malformed, "unsupported_encoding", "The body has a content coding that this node does not know; it knows zstd.")
 )
 
 // body returns the body of a request, unpacked.

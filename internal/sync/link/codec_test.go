@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"tandem/internal/sync"
 	"tandem/internal/sync/link"
 )
 
@@ -134,6 +135,11 @@ func TestAnswerThatUnpacksToTooMuchIsGivenUpBeforeItIsThere(t *testing.T) {
 	equal(t, "within the limit", page.Cursor, "c")
 }
 
+// crowd is a page of so many entries that are none.
+func crowd(n int) []byte {
+	return []byte(`{"from":"","to":"","cursor":"c","rows":[{}` + strings.Repeat(",{}", n-1) + `]}`)
+}
+
 func TestBodyThatCannotBeUnpackedIsRefused(t *testing.T) {
 	_, cloud := pair(t)
 	s := newLine(cloud).server()
@@ -149,6 +155,7 @@ func TestBodyThatCannotBeUnpackedIsRefused(t *testing.T) {
 		{"", bytes.Repeat([]byte{' '}, 17<<20), "413 body_too_large"},
 		{"", []byte(`{"rows":[`), "400 bad_page"},
 		{"zstd", packed(t, []byte(`{"from":"","to":"","rows":[]}`)), `200 {"cursor":""}`},
+		{"zstd", packed(t, crowd(sync.PageRows+1)), "413 too_many_entries"}, // each would be set aside, on the one writer
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/peer/v1/changes", bytes.NewReader(c.body))
 		r.Header.Set("Content-Encoding", c.coding)

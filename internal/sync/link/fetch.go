@@ -112,6 +112,9 @@ func (c *Client) get(ctx context.Context, cursor string, wait time.Duration) (*a
 	if got.Page, err = readPage(b); err != nil {
 		return nil, ErrPeerStranger.Because(err)
 	}
+	if len(got.Entries) > sync.PageRows {
+		return nil, ErrPeerStranger.Because(errTooManyEntries)
+	}
 	if got.Cursor == "" && got.Reset == "" && cursor != "" {
 		return nil, ErrPeerStranger.Because(errors.New("JSON that is no page of a log"))
 	}

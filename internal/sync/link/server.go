@@ -192,6 +192,9 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return sync.ErrBadPage.Because(err)
 	}
+	if len(entries) > sync.PageRows {
+		return errTooManyEntries
+	}
 	if offer.More {
 		s.deferPolls(true)
 	}
