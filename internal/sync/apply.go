@@ -62,11 +62,14 @@ func (l *Log) applyTx(tx *sqlite.Tx, b Batch, peerVersion string, watch bool) er
 	}
 	pages := make([]page, 0, len(l.order))
 	for _, t := range l.order {
-		known, err := a.storeNews(t, b.rows[t.Name])
+		rows, err := a.believed(t, b.rows[t.Name])
 		if err != nil {
 			return err
 		}
-		p, err := a.look(t, known)
+		if rows, err = a.storeNews(t, rows); err != nil {
+			return err
+		}
+		p, err := a.look(t, rows)
 		if err != nil {
 			return err
 		}
@@ -92,6 +95,7 @@ type applying struct {
 	peerVersion string
 	changed     map[string][]UID // table to the rows that changed here
 	owners      map[string]bool  // those asked about: whether the directory has them
+	news        int64            // live rows that were stored as news
 	rekeyed     bool             // a key has led elsewhere since: what waited for that may be taken now
 }
 

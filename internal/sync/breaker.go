@@ -46,13 +46,7 @@ func (a *applying) holdDeletes(pages []page) error {
 		if !too && !waiting[in.UID] {
 			continue
 		}
-		raw, err := in.MarshalJSON()
-		if err != nil {
-			return err
-		}
-		q := in.aside(HeldDelete, errManyDeletes)
-		q.entry = raw
-		if err := a.setAsideTx(a.tx, q, a.peerVersion); err != nil {
+		if err := a.setRowAside(HeldDelete, errManyDeletes, *in); err != nil {
 			return err
 		}
 		held[in.UID] = true
@@ -136,7 +130,7 @@ func (a *applying) tooMany(n int) (bool, error) {
 	}
 	if total := before + int64(n); total > fewDeletes {
 		live, err := a.liveTx(a.tx)
-		if err != nil || total > (live+before)/deletedShare {
+		if err != nil || total > (live-a.news+before)/deletedShare { // of what was here before the page
 			return true, err
 		}
 	}

@@ -277,3 +277,13 @@ func TestDeletesOfWhatIsNotThereAreNotCounted(t *testing.T) {
 	equal(t, "held by a node that is new", fresh.held(), 0)
 	same(t, fresh, cloud)
 }
+
+// What a page brings besides does not make its deletes fewer.
+func TestManyDeletesAreHeldAlsoAmongManyNewRows(t *testing.T) {
+	local, cloud, _ := herd(t, 100)
+	local.many(1000, 0)
+	local.removeMany(1, 60)
+	settle(t, local, cloud)
+	equal(t, "held", cloud.held(), 60)
+	equal(t, "live", cloud.live(), 1100)
+}

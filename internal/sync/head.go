@@ -195,7 +195,7 @@ type Head struct {
 // HeadColumns are Head's columns, in the order of Dest and Args.
 const HeadColumns = `origin, id, uid, owner, created_at, updated_at, updated_by, deleted_at, seq, seen`
 
-const headColumns = 10
+const headColumns = 10 // so many
 
 // Dest returns where to scan HeadColumns to.
 func (h *Head) Dest() []any {

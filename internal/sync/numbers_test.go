@@ -70,13 +70,15 @@ func TestNoNumberThatComesFromThePeerUsesUpANodesOwn(t *testing.T) {
 		local.took(wire(t, map[string]any{"origin": 0, "id": id, "uid": sync.KeyedUID(fmt.Sprint(id))}))
 		must(t, local.log.Raise(t.Context(), map[string][2]int64{"todos": {id, id}}))
 	}
-	equal(t, "set aside", read[int](local, `SELECT count(*) FROM sync_quarantine WHERE kind = 'malformed'`), 2)
+	equal(t, "set aside", read[int](local, `SELECT count(*) FROM sync_quarantine WHERE kind = 'refused'`), 2)
 	equal(t, "the next number", local.add("next").String(), "0-1")
 	local.took(wire(t, map[string]any{"origin": 0, "id": half, "uid": sync.KeyedUID("half")})) // as a lost file may be told
 	next := local.add("beyond half")
 	equal(t, "the number after the largest that is believed", next.ID, int64(half+1))
 	settle(t, local, cloud)
-	equal(t, "at the cloud", cloud.content(next), "beyond half")
+	cloud.edit(next, "content", "edited there")
+	settle(t, local, cloud)
+	equal(t, "what comes back of it", local.content(next), "edited there")
 	local.restart()
 	equal(t, "after a restart", local.add("again").ID, int64(half+2))
 }

@@ -149,6 +149,27 @@ func (a *applying) store(p page) error {
 	return nil
 }
 
+// believed sets aside the rows under numbers of this node's own that it has not given
+// out, and cannot have: they would leave it none to count on with.
+func (a *applying) believed(t *Table, rows []Row) ([]Row, error) {
+	most := max(believedID, a.last.ids[t.Name])
+	doubted := func(r Row) bool { return r.Origin == a.origin && r.ID > most && t.Derived == nil }
+	if !slices.ContainsFunc(rows, doubted) {
+		return rows, nil
+	}
+	var rest []Row
+	for _, r := range rows {
+		if !doubted(r) {
+			rest = append(rest, r)
+		} else if err := a.setRowAside(Refused, errNotGiven, r); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+var errNotGiven = errors.New("a number of this node's that it cannot have given out")
+
 // storeNews stores rows without a look at what is here, as long as the file tells that
 // nothing of them is: a log that is read for the first time brings nothing else. It
 // returns those from where that ended.
@@ -160,6 +181,11 @@ func (a *applying) storeNews(t *Table, rows []Row) ([]Row, error) {
 			return rows, nil
 		case err != nil:
 			return nil, err
+		}
+		for i := range some {
+			if some[i].DeletedAt == nil {
+				a.news++
+			}
 		}
 		rows = rows[len(some):]
 	}
@@ -275,11 +301,7 @@ func (a *applying) meet(t *Table, in, mine *Row) (bool, error) {
 
 // storeAlone stores one row, whatever is unusual about it, or sets it aside.
 func (a *applying) storeAlone(t *Table, in Row) error {
-	raw, err := in.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	err = a.tx.Try(func() error { return a.place(t, in) })
+	err := a.tx.Try(func() error { return a.place(t, in) })
 	if err != nil {
 		a.announced = nil // what was to follow the commit went with it
 	}
@@ -292,7 +314,16 @@ func (a *applying) storeAlone(t *Table, in Row) error {
 	case !unfit(err):
 		return err
 	}
-	q := in.aside(kind, reason(err))
+	return a.setRowAside(kind, reason(err), in)
+}
+
+// setRowAside puts a row that came into quarantine.
+func (a *applying) setRowAside(kind string, why error, in Row) error {
+	raw, err := in.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	q := in.aside(kind, why)
 	q.entry = raw
 	return a.setAsideTx(a.tx, q, a.peerVersion)
 }
