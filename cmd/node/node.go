@@ -195,7 +195,7 @@ func (n *node) importAccounts(ctx context.Context, generation string, body []byt
 	if !errors.Is(err, users.ErrPutBack) {
 		return err
 	}
-	held, failed := n.users.Held(ctx)
+	held, failed := n.users.Carry(ctx, nil)
 	if failed == nil {
 		failed = n.peer.Call(ctx, http.MethodPost, "accounts", json.RawMessage(held), nil)
 	}

@@ -55,8 +55,8 @@ func (p *Pairing) Open() (Code, error) {
 func (p *Pairing) Admit(code string) bool { return p.codes.admit(code, p.Now()) }
 
 // answer answers home, who has a code. A look changes nothing. To join spends
-// the code: home's accounts that are not here yet are taken in, then the new secret
-// is in the file, then home hears of it. Killed on the way, home comes again with
+// the code: home's accounts that are newer or not here yet are taken in, then the new
+// secret is in the file, then rows here move to their new owners, then home hears of it. Killed on the way, home comes again with
 // another code and finds done what was done.
 func (p *Pairing) answer(ctx context.Context, code string, in visit) (welcome, error) {
 	out, err := p.lookAt(ctx, in)
@@ -114,9 +114,6 @@ func (p *Pairing) letIn(ctx context.Context, code string, in visit, out *welcome
 			return err
 		}
 	}
-	if err := p.Todos.Write(ctx, func(tx *sqlite.Tx) error { return p.moveRowsTx(tx, out.Matched) }); err != nil {
-		return err
-	}
 	p.Crash("pair.taken")
 	generation, body, err := p.Users.Export(ctx)
 	if err != nil {
@@ -126,6 +123,10 @@ func (p *Pairing) letIn(ctx context.Context, code string, in visit, out *welcome
 		return err
 	}
 	p.Crash("pair.opened")
+	// After the secret, so that home sends nothing more under the owners of before.
+	if err := p.Todos.Write(ctx, func(tx *sqlite.Tx) error { return p.moveRowsTx(tx, out.Matched) }); err != nil {
+		return err
+	}
 	out.Secret, out.Directory = p.Keys.Send(), &link.Whole{Generation: generation, Body: body}
 	p.Logger.InfoContext(ctx, "paired", "peer", p.Peer.Name, "accounts_taken_in", len(out.Lacking))
 	return nil

@@ -11,7 +11,6 @@ import (
 	"tandem/internal/sqlite"
 	"tandem/internal/sync/letters"
 	"tandem/internal/sync/link"
-	"tandem/internal/users"
 )
 
 // Request is what the operator brings to home.
@@ -94,7 +93,7 @@ func (p *Pairing) Join(ctx context.Context, in Request) (Plan, error) {
 		return plan, err
 	}
 	call.Join, call.Matched = true, looked.Matched
-	if call.Carried, err = p.Users.Carry(ctx, going(call.Accounts, looked.Matched)); err != nil {
+	if call.Carried, err = p.Users.Carry(ctx, looked.Matched); err != nil {
 		return plan, err
 	}
 	answer, err := p.atTheDoor(ctx, in.Code, call)
@@ -118,18 +117,6 @@ func (p *Pairing) Join(ctx context.Context, in Request) (Plan, error) {
 	}
 	p.Logger.InfoContext(ctx, "paired", "peer", p.Peer.Name, "accounts_moved", len(looked.Matched), "accounts_sent", len(looked.Lacking))
 	return plan, nil
-}
-
-// going are the accounts whose records home brings: those that the cloud lacks, and
-// those that are the same at both, of which the newer record stays.
-func going(mine []users.Known, matched map[string]string) []string {
-	var ids []string
-	for _, k := range mine {
-		if _, other := matched[k.ID]; !other {
-			ids = append(ids, k.ID)
-		}
-	}
-	return ids
 }
 
 // prove checks that whoever has an account at both nodes wants them to be one.

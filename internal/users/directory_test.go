@@ -169,7 +169,7 @@ func TestAnAccountThatTheAuthorityHasLostStaysHere(t *testing.T) {
 func returned(t *testing.T, home, cloud node) {
 	t.Helper()
 	for range 2 {
-		held, err := home.Held(t.Context())
+		held, err := home.Carry(t.Context(), nil)
 		ok(t, err)
 		ok(t, cloud.TakeIn(t.Context(), held))
 	}
@@ -184,7 +184,7 @@ func TestAnAuthorityThatWasPutBackUndoesNeitherAPasswordNorABan(t *testing.T) {
 	bob := addUser(t, cloud, "bob@example.org")
 	carol := addUser(t, cloud, "carol@example.org")
 	carry(t, cloud, home)
-	backup, err := cloud.Held(t.Context())
+	backup, err := cloud.Carry(t.Context(), nil)
 	ok(t, err)
 	ok(t, cloud.SetPassword(t.Context(), id, "another password"))
 	ok(t, cloud.Disable(t.Context(), bob))
@@ -260,7 +260,7 @@ func TestAnAuthorityThatWasBegunAnewIsTakenOnlyByJoining(t *testing.T) {
 	ok(t, err)
 	refused(t, home.Import(t.Context(), generation, body), fault.Conflict, "accounts_put_back")
 	equal(t, "file", home.dump(t), before)
-	held, err := home.Held(t.Context())
+	held, err := home.Carry(t.Context(), nil)
 	ok(t, err)
 	refused(t, other.TakeIn(t.Context(), held), fault.Conflict, "accounts_changed") // the address is another account's there
 	ok(t, home.Join(t.Context(), generation, body))

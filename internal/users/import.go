@@ -11,7 +11,7 @@ import (
 
 // ErrPutBack refuses a directory that lacks an account held here, or has an older
 // record of one: no account ever goes, so the authority's file was lost or put back.
-// TakeIn there, of what Held returns here, mends it.
+// TakeIn there, of what Carry returns here, mends it.
 var ErrPutBack = fault.New(fault.Conflict, "accounts_put_back", "The accounts at the other node are older than those here, or some are missing there, "+
 	"as after its folder was lost. Those here stay. Run tandem pair there, and tandem pair CODE here: both will have all of them.")
 
@@ -22,17 +22,17 @@ var ErrPutBack = fault.New(fault.Conflict, "accounts_put_back", "The accounts at
 // and changes nothing, and one from an authority that lost its file or was put back is
 // ErrPutBack: it must neither lock anybody out nor undo a password or a ban.
 //
-// Where accounts are held that were made here, before there was an authority, one that
-// lacks any of them is ErrUnjoined: what that owns would be nobody's. Join takes it.
+// Where accounts are held that were made here, before there was an authority, the same
+// is ErrUnjoined: what they own would be nobody's. Join takes it.
 func (s *Store) Import(ctx context.Context, generation string, body []byte) error {
 	return s.take(ctx, generation, body, func(come, have []record) error {
 		switch {
-		case s.Unjoined() && lacksAny(come, have):
+		case !behind(come, have):
+			return nil
+		case s.Unjoined():
 			return ErrUnjoined
-		case !s.Unjoined() && (lacksAny(come, have) || olderIn(come, have)):
-			return ErrPutBack
 		}
-		return nil
+		return ErrPutBack
 	})
 }
 
@@ -76,20 +76,12 @@ func (s *Store) take(ctx context.Context, generation string, body []byte, judge 
 	})
 }
 
-// lacksAny reports whether any of some accounts is not among others.
-func lacksAny(others, some []record) bool {
-	for _, h := range some {
-		if !slices.ContainsFunc(others, func(o record) bool { return o.ID == h.ID }) {
-			return true
-		}
-	}
-	return false
-}
-
-// olderIn reports whether any of some accounts has an older record among others.
-func olderIn(others, some []record) bool {
-	for _, h := range some {
-		if slices.ContainsFunc(others, func(o record) bool { return o.ID == h.ID && h.newer(o) }) {
+// behind reports whether some accounts lack one of others, or have an older record of
+// it.
+func behind(some, others []record) bool {
+	for _, o := range others {
+		i := slices.IndexFunc(some, func(a record) bool { return a.ID == o.ID })
+		if i < 0 || o.newer(some[i]) {
 			return true
 		}
 	}

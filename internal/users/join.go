@@ -60,25 +60,15 @@ func (s *Store) Prove(ctx context.Context, id, password string) error {
 	return nil
 }
 
-// Carry returns the accounts of these ids as JSON, hashes included, for TakeIn at
-// the authority.
-func (s *Store) Carry(ctx context.Context, ids []string) ([]byte, error) {
+// Carry returns all accounts of this node as JSON, hashes included, for TakeIn at the
+// authority; but for those that have become others there, by id.
+func (s *Store) Carry(ctx context.Context, matched map[string]string) ([]byte, error) {
 	all, err := sqlite.Read(ctx, s.db, recordsTx)
 	if err != nil {
 		return nil, err
 	}
-	carried := slices.DeleteFunc(all, func(a record) bool { return !slices.Contains(ids, a.ID) })
+	carried := slices.DeleteFunc(all, func(a record) bool { return matched[a.ID] != "" })
 	return json.Marshal(directory{append([]record{}, carried...)})
-}
-
-// Held returns all accounts of this node as JSON, hashes included, for TakeIn at an
-// authority that was put back.
-func (s *Store) Held(ctx context.Context) ([]byte, error) {
-	all, err := sqlite.Read(ctx, s.db, recordsTx)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(directory{append([]record{}, all...)})
 }
 
 // TakeIn adds accounts that another node held, with their ids, passwords and roles, all

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,15 @@ func joinable(t *testing.T) (home, cloud node, adas string) {
 
 func carried(t testing.TB, home node, ids ...string) []byte {
 	t.Helper()
-	body, err := home.Carry(t.Context(), ids)
+	known, err := home.Known(t.Context())
+	ok(t, err)
+	others := map[string]string{}
+	for _, k := range known {
+		if !slices.Contains(ids, k.ID) {
+			others[k.ID] = "another at the cloud"
+		}
+	}
+	body, err := home.Carry(t.Context(), others)
 	ok(t, err)
 	return body
 }
@@ -152,4 +161,26 @@ func TestAFileThatStartsOverHasNoSessionAndTakesAnyDirectory(t *testing.T) {
 	login(t, home, ada, password) // the copy itself is good until another comes
 	carry(t, cloud, home)
 	equal(t, "the generation", generationOf(t, home), generationOf(t, cloud))
+}
+
+// A pair was parted, and Ada changed her password at home. The cloud has her account
+// still, from before: it is not taken over unasked, and joining keeps the newer record.
+func TestAPasswordThatWasChangedWhileAloneIsNotUndoneByTheSameAccount(t *testing.T) {
+	home, cloud, adas := joinable(t)
+	known, err := home.Known(t.Context())
+	ok(t, err)
+	ok(t, cloud.TakeIn(t.Context(), carried(t, home, known[0].ID, known[1].ID)))
+	home.sql(t, `UPDATE users SET disabled_at = 1, updated_at = updated_at + 1 WHERE id = '`+adas+`'`)
+	before := home.accounts(t)
+	generation, body, err := cloud.Export(t.Context())
+	ok(t, err)
+	if err := home.Import(t.Context(), generation, body); !errors.Is(err, ErrUnjoined) {
+		t.Errorf("replaced: %v", err)
+	}
+	equal(t, "accounts", home.accounts(t), before)
+	all, err := home.Carry(t.Context(), nil)
+	ok(t, err)
+	ok(t, cloud.TakeIn(t.Context(), all))
+	carry(t, cloud, home)
+	equal(t, "accounts then", home.accounts(t), before)
 }
