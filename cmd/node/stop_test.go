@@ -114,9 +114,13 @@ func TestAStopDoesNotWaitForASlowCaller(t *testing.T) {
 	must(t, err)
 	defer c.Close()
 	_, err = fmt.Fprintf(c, "POST /peer/v1/changes HTTP/1.1\r\nHost: cloud\r\nAuthorization: Bearer %s\r\n"+
-		"Tandem-Node: home\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"from\"", bytes.TrimSpace(secret))
+		"Tandem-Node: home\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", bytes.TrimSpace(secret))
 	must(t, err)
-	must(t, w.cloud.alive(t.Context())) // so that the other has begun
+	begun := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n")) // said as soon as the handler reads
+	_, err = io.ReadFull(c, begun)
+	must(t, err)
+	_, err = io.WriteString(c, `{"from"`)
+	must(t, err)
 	if took := w.cloud.terminates(); took > graceful {
 		t.Errorf("the stop took %v", took)
 	}

@@ -53,8 +53,7 @@ type ClientOptions struct {
 
 // NewClient returns a client that is not yet running.
 func NewClient(l *sync.Log, p *Peer, o ClientOptions) *Client {
-	c := &Client{end: end{log: l, name: p.name, letters: o.Letters, hello: o.Hello, logger: o.Logger}, peer: p, sets: o.Sets, crash: o.Crash}
-	c.live.renew()
+	c := &Client{end: end{log: l, name: p.name, letters: o.Letters, hello: o.Hello, logger: o.Logger}, peer: p, sets: o.Sets, crash: o.Crash, live: live{running: map[*round]bool{}}}
 	c.compare.due(c.hello().Now + firstCompare.Milliseconds())
 	c.fetchLoop = loop.New("fetch", loop.Shortest, o.Logger, c.noting(lineFetch, c.Fetch))
 	c.offerLoop = loop.New("offer", loop.Longest, o.Logger, c.noting(lineOffer, c.Offer))
@@ -166,14 +165,14 @@ func (c *Client) greet(ctx context.Context) error {
 // beat is the heartbeat. One that is answered after one that was not means that the
 // line was down: a call from before may wait for an answer that was lost with it.
 func (c *Client) beat(ctx context.Context) error {
-	was := c.greeted.Load()
+	was, began := c.greeted.Load(), time.Now()
 	err := c.Greet(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
 	c.status.tell(ctx, c.logger, c.name)
 	if err == nil && c.live.missed && !was {
-		c.live.renew()
+		c.live.breakOff(began.Add(-loop.Shortest))
 	}
 	c.live.missed = err != nil
 	return loop.Told(err)
@@ -203,33 +202,51 @@ func (c *Client) noting(l line, work func(context.Context) error) func(context.C
 type live struct {
 	missed bool // whether the last heartbeat was not answered; the beat loop's own
 
-	mu   gosync.Mutex
-	ctx  context.Context
-	stop context.CancelFunc
+	mu      gosync.Mutex
+	running map[*round]bool
+}
+
+// round is work of a loop that is being done.
+type round struct {
+	began time.Time
+	stop  context.CancelCauseFunc
 }
 
 var errLineDead = errors.New("the line was dead")
 
-// renew breaks off what is running, and lets what begins now run.
-func (v *live) renew() {
+// breakOff ends the rounds that began before a time. What was sent a moment before the
+// line healed is sent again by TCP itself, and may already have been taken.
+func (v *live) breakOff(before time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.stop != nil {
-		v.stop()
+	for r := range v.running {
+		if r.began.Before(before) {
+			r.stop(errLineDead)
+		}
 	}
-	v.ctx, v.stop = context.WithCancel(context.Background())
 }
 
 func (v *live) while(ctx context.Context, work func(context.Context) error) error {
-	v.mu.Lock()
-	alive := v.ctx
-	v.mu.Unlock()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer context.AfterFunc(alive, func() { stop(errLineDead) })()
+	r := &round{began: time.Now(), stop: stop}
+	v.begins(r)
+	defer v.ends(r)
 	err := work(ctx)
 	if err != nil && context.Cause(ctx) == errLineDead {
 		return errLineDead
 	}
 	return err
+}
+
+func (v *live) begins(r *round) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.running[r] = true
+}
+
+func (v *live) ends(r *round) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.running, r)
 }

@@ -3,7 +3,9 @@ package link_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +103,39 @@ func TestLinkThatFellSilentIsUsedAgainWithin75Seconds(t *testing.T) {
 		equal(t, "at local", local.content(down), "of cloud")
 		equal(t, "state", c.Status().State, "ok")
 	})
+}
+
+// What is called as the line heals goes on, although the heartbeat finds that there was
+// an outage: to break it off would have the peer do its work twice.
+func TestCallThatBeginsWithTheHeartbeatIsNotBrokenOff(t *testing.T) {
+	for range 10 { // the loops greet at once: in about every second one the offer is answered before the heartbeat
+		synctest.Test(t, func(t *testing.T) {
+			local, cloud := pair(t)
+			up, l, offered := local.add("of local"), newLine(cloud), 0
+			c, _ := client(local, l, nil, func(point string) {
+				if point == "sync.offered" {
+					offered++
+				}
+			})
+			l.cut()
+			running(t, c)
+			time.Sleep(time.Second / 2) // all have failed, and are tried again after one second
+			var greetings atomic.Int64
+			l.answers(func(path string) *http.Response {
+				if path == "hello" {
+					time.Sleep(time.Duration(greetings.Add(1)) * time.Second / 10)
+				}
+				return nil
+			})
+			l.crash = func(string) { time.Sleep(time.Second) } // between what the peer does and its answer
+			l.heal()
+			time.Sleep(loop.Longest)
+			l.answers(nil)
+			time.Sleep(loop.Longest) // for what is being answered still
+			equal(t, "at the cloud", cloud.content(up), "of local")
+			equal(t, "offers that were answered", offered, 1)
+		})
+	}
 }
 
 // S:47. The peer did what it was asked, and its answer was lost.
