@@ -40,7 +40,7 @@ func (t *Table) Table() *sync.Table {
 		{Name: "content"},
 		{Name: "action", Default: Notify},
 		{Name: "args", Kind: sync.JSON, Null: true},
-		{Name: "trigger_at", Kind: sync.Integer, Null: true},
+		{Name: "trigger_at", Kind: sync.Time, Null: true},
 		{Name: "cron_expr", Null: true},
 		{Name: "rrule", Null: true},
 		{Name: "from_completion", Kind: sync.Bool},
@@ -49,7 +49,7 @@ func (t *Table) Table() *sync.Table {
 		{Name: "enabled", Kind: sync.Bool, Default: "1"},
 		{Name: "nag", Kind: sync.JSON, Null: true},
 		{Name: "must_ring", Kind: sync.Bool},
-		{Name: "schedule_effective_from", Kind: sync.Integer, Null: true},
+		{Name: "schedule_effective_from", Kind: sync.Time, Null: true},
 	}}
 }
 

@@ -66,7 +66,7 @@ func (l *Log) conflictTx(tx *sqlite.Tx, stays, goes *Row) error {
 	}
 	_, err = l.addFact(tx, Fact{
 		UID:  KeyedUID(KindConflict, goes.UID.String(), fmt.Sprint(goes.UpdatedAt), goes.UpdatedBy),
-		Kind: KindConflict, Subject: goes.UID.String(), Owner: stays.Owner, Node: l.node, At: tx.Millis(), Body: canonical(body),
+		Kind: KindConflict, Subject: goes.UID.String(), Owner: stays.Owner, Node: l.node, At: clock(tx), Body: canonical(body),
 	})
 	return err
 }
@@ -135,13 +135,16 @@ func (l *Log) Conflicts(ctx context.Context, owner string, after *ConflictPlace,
 func (l *Log) conflict(tx *sqlite.Tx, f Fact) (Conflict, lost, error) {
 	c := Conflict{UID: f.UID, At: f.At}
 	var body lost
-	if err := json.Unmarshal(f.Body, &body); err != nil {
-		return c, body, nil // told by something that is not this program: there is nothing to show
+	if err := json.Unmarshal(f.Body, &body); err != nil || !body.Lost.dated() {
+		return c, lost{}, nil // told by something that is not this program: there is nothing to show
 	}
 	c.Table, c.Ref, c.Lost = body.Table, body.Lost.Ref, body.Lost.version()
 	t := l.tables[body.Table]
 	if t == nil {
 		return c, body, nil
+	}
+	if _, err := t.canonical(slices.Clone(body.Lost.Fields)); err != nil {
+		return Conflict{UID: f.UID, At: f.At}, lost{}, nil // likewise
 	}
 	now, found, err := sqlite.One(tx, t.scanLenient, t.byUID, body.Lost.UID[:])
 	if err != nil || !found || now.Owner != f.Owner {
@@ -189,7 +192,7 @@ func (l *Log) BringBackTx(tx *sqlite.Tx, owner string, uid UID) (string, Ref, er
 	}
 	next := now
 	if next.DeletedAt = body.Lost.DeletedAt; next.DeletedAt != nil {
-		at := tx.Millis()
+		at := clock(tx)
 		next.DeletedAt = &at
 	} else if next.Fields, err = t.canonical(body.Lost.Fields); err != nil {
 		return "", Ref{}, ErrNoConflict.Because(err)
@@ -198,8 +201,8 @@ func (l *Log) BringBackTx(tx *sqlite.Tx, owner string, uid UID) (string, Ref, er
 	}
 	as := now.Fields
 	if t.BroughtBack != nil {
-		as = t.BroughtBack(tx.Millis(), as)
-		next.Fields = t.BroughtBack(tx.Millis(), next.Fields)
+		as = t.BroughtBack(clock(tx), as)
+		next.Fields = t.BroughtBack(clock(tx), next.Fields)
 	}
 	if (now.DeletedAt == nil) == (next.DeletedAt == nil) && (next.DeletedAt != nil || fieldsEqual(as, next.Fields)) {
 		return t.Name, next.Ref, nil

@@ -49,7 +49,7 @@ func (l *Log) FactTx(tx *sqlite.Tx, kind, subject, owner, key string, body any) 
 	}
 	f := Fact{
 		UID: KeyedUID(kind, subject, l.node, key), Kind: kind, Subject: subject, Owner: owner,
-		Node: l.node, At: tx.Millis(), Body: canonical(b),
+		Node: l.node, At: clock(tx), Body: canonical(b),
 	}
 	if err := f.check(); err != nil { // the peer would refuse it, and all that comes after it
 		return false, fmt.Errorf("fact %s: %w", kind, err)
@@ -95,8 +95,10 @@ func (f Fact) hash() [sha256.Size]byte {
 
 func (f Fact) check() error {
 	switch {
-	case f.UID == UID{}, f.Kind == "", f.Node == "", f.At < 1 || f.At > lastTime, len(f.Body) == 0:
+	case f.UID == UID{}, f.Kind == "", f.Node == "", f.At < 1, len(f.Body) == 0:
 		return errors.New("not a fact")
+	case f.At > lastStamp:
+		return errTooLate
 	case !plain(f.Kind), !plain(f.Subject), !plain(f.Owner), !plain(f.Node), !utf8.Valid(f.Body), !json.Valid(f.Body):
 		return errors.New("not plain text")
 	case weight(f.Body) > maxBody:

@@ -270,7 +270,7 @@ func (l *Log) AddAskedTx(tx *sqlite.Tx, table, owner string, by Asked) (Head, er
 // AddAtTx is AddTx for a row whose key and uid follow from what it is about, so
 // that two nodes that are apart and both make it make one row.
 func (l *Log) AddAtTx(tx *sqlite.Tx, owner string, key Ref, uid UID) Head {
-	now := tx.Millis()
+	now := clock(tx)
 	return Head{
 		Ref: key, UID: uid, Owner: owner, CreatedAt: now, UpdatedAt: now, UpdatedBy: l.node,
 		Seq: l.seqTx(tx), Seen: by(l.writer, now),
@@ -278,9 +278,16 @@ func (l *Log) AddAtTx(tx *sqlite.Tx, owner string, key Ref, uid UID) Head {
 }
 
 // EditTx gives h the stamp and the place of a new version. The stamp is above the
-// one it replaces whatever the clock says: who edits what he saw, wins over it.
+// one it replaces whatever the clock says: who edits what he saw, wins over it. One
+// that is too late for any node to take is on no other: the edit begins below it.
 func (l *Log) EditTx(tx *sqlite.Tx, h *Head) {
-	h.UpdatedAt = max(tx.Millis(), h.UpdatedAt+1)
+	if h.UpdatedAt > lastStamp {
+		h.UpdatedAt = lastClock
+	}
+	h.UpdatedAt = min(max(clock(tx), h.UpdatedAt+1), lastStamp)
+	if h.DeletedAt != nil {
+		*h.DeletedAt = min(*h.DeletedAt, lastStamp)
+	}
 	h.UpdatedBy, h.Seq = l.node, l.seqTx(tx)
 	h.Seen = h.Seen.merged(by(l.writer, h.UpdatedAt))
 }

@@ -99,7 +99,7 @@ func (l *Log) setAsideTx(tx *sqlite.Tx, q *Quarantined, peerVersion string) erro
 	if entry == nil {
 		entry = json.RawMessage{}
 	}
-	now := tx.Millis()
+	now, at := tx.Millis(), min(q.UpdatedAt, lastClock) // so that an edit that mends it is later
 	_, err := tx.Exec(`
 		INSERT INTO sync_quarantine (tbl, uid, kind, reason, origin, id, owner, updated_at, entry, at, retry_at, versions)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -107,7 +107,7 @@ func (l *Log) setAsideTx(tx *sqlite.Tx, q *Quarantined, peerVersion string) erro
 			owner = excluded.owner, updated_at = excluded.updated_at, entry = excluded.entry, retry_at = excluded.retry_at,
 			versions = excluded.versions
 		WHERE excluded.updated_at > updated_at OR excluded.updated_at = updated_at AND (retry_at = -1 OR kind <> excluded.kind)`,
-		q.Table, q.UID[:], q.Kind, q.Reason, q.Ref.Origin, q.Ref.ID, q.Owner, q.UpdatedAt, []byte(entry), now, now+retryEvery.Milliseconds(), l.versions(peerVersion))
+		q.Table, q.UID[:], q.Kind, q.Reason, q.Ref.Origin, q.Ref.ID, q.Owner, at, []byte(entry), now, now+retryEvery.Milliseconds(), l.versions(peerVersion))
 	return err
 }
 

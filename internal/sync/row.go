@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"tandem/internal/sqlite"
 )
 
 // Field is one value of a row, as JSON.
@@ -241,8 +243,23 @@ func (f Field) equal(other Field) bool {
 
 func alike[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// lastTime is the end of the year 9999 in Unix ms: what is later has no RFC 3339.
-const lastTime = 253402300799999
+// Times in Unix ms. Below the last one that has a spelling there are two steps, so that
+// an edit of what was written under any clock has a stamp that is later, and crosses.
+const (
+	firstTime = -62135596800000  // the beginning of the year 1
+	lastTime  = 253402300799999  // the end of the year 9999: what is later has no RFC 3339
+	lastStamp = lastTime - year  // no version that says it is later is taken, or written
+	lastClock = lastStamp - year // no clock counts further; above it there are edits of what came
+	year      = int64(366) * day
+)
+
+var (
+	errTooLate = errors.New("it says that it was written after the year 9998, so that no edit could be later: set the clock of the node that wrote it, and change it there once more")
+	errNoDate  = errors.New("a time outside of the years 1 to 9999")
+)
+
+// clock is this node's, as it may stand in a stamp.
+func clock(tx *sqlite.Tx) int64 { return max(1, min(tx.Millis(), lastClock)) }
 
 // check returns what is structurally wrong with a row from outside. What is only
 // unwise, such as a schedule that never fires, is stored as it came.
@@ -252,8 +269,10 @@ func (r Row) check() error {
 		return errors.New("no key")
 	case r.UID == UID{}:
 		return errors.New("no uid")
-	case r.UpdatedAt < 1 || r.UpdatedAt > lastTime || r.UpdatedBy == "" || !plain(r.UpdatedBy):
+	case r.UpdatedAt < 1 || r.UpdatedBy == "" || !plain(r.UpdatedBy):
 		return errors.New("no stamp")
+	case r.UpdatedAt > lastStamp:
+		return errTooLate
 	case r.Owner == "" && r.DeletedAt == nil || !plain(r.Owner):
 		return errors.New("no owner")
 	case r.AliasOf != nil && (r.DeletedAt == nil || *r.AliasOf == r.UID):
@@ -269,6 +288,11 @@ func (r Row) check() error {
 		return fmt.Errorf("%d bytes; at most %d", size, maxText)
 	}
 	return nil
+}
+
+// dated reports whether the times of a version's head have a spelling.
+func (r *Row) dated() bool {
+	return r.UpdatedAt <= lastTime && r.CreatedAt <= lastTime && (r.DeletedAt == nil || firstTime <= *r.DeletedAt && *r.DeletedAt <= lastTime)
 }
 
 // maxID bounds the ids: exact in every reader of JSON, and with room to count on.

@@ -19,6 +19,7 @@ type Kind int
 const (
 	Text    Kind = iota // a JSON string
 	Integer             // a JSON number without a fraction
+	Time                // an Integer: Unix ms within the years 1 to 9999
 	Bool                // true or false; 0 or 1 in the file
 	JSON                // any JSON, kept as it came
 )
@@ -128,8 +129,8 @@ func (c *Column) canonical(v json.RawMessage) (json.RawMessage, error) {
 			return nil, nil
 		}
 		return v, nil
-	case c.Kind == Integer:
-		n, err := integer(v)
+	case c.Kind == Integer || c.Kind == Time:
+		n, err := c.integer(v)
 		switch {
 		case err != nil:
 			return nil, err
@@ -154,8 +155,8 @@ func (c *Column) decode(raw json.RawMessage) (any, error) {
 		return c.absent(), nil
 	}
 	switch c.Kind {
-	case Integer:
-		return integer(raw)
+	case Integer, Time:
+		return c.integer(raw)
 	case Bool:
 		switch string(raw) {
 		case "true":
@@ -174,11 +175,19 @@ func (c *Column) decode(raw json.RawMessage) (any, error) {
 	return s, err
 }
 
+func (c *Column) integer(raw json.RawMessage) (int64, error) {
+	n, err := integer(raw)
+	if err == nil && c.Kind == Time && (n < firstTime || n > lastTime) {
+		err = errNoDate
+	}
+	return n, err
+}
+
 func (c *Column) absent() any {
 	switch {
 	case c.Null:
 		return nil
-	case c.Kind == Integer || c.Kind == Bool:
+	case c.Kind == Integer || c.Kind == Time || c.Kind == Bool:
 		return c.number
 	}
 	return c.Default

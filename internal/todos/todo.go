@@ -190,7 +190,7 @@ func optional(s string) *string {
 func Table() *sync.Table {
 	return &sync.Table{Name: "todos", Columns: []sync.Column{
 		{Name: "content"},
-		{Name: "due_at", Kind: sync.Integer, Null: true},
+		{Name: "due_at", Kind: sync.Time, Null: true},
 		{Name: "due_on", Null: true},
 		{Name: "tz", Null: true},
 		{Name: "done", Kind: sync.Bool},

@@ -47,7 +47,7 @@ func must(t testing.TB, err error) {
 func todosTable() *sync.Table {
 	return &sync.Table{Name: "todos", Columns: []sync.Column{
 		{Name: "content"},
-		{Name: "due_at", Kind: sync.Integer, Null: true},
+		{Name: "due_at", Kind: sync.Time, Null: true},
 		{Name: "due_on", Null: true},
 		{Name: "tz", Null: true},
 		{Name: "done", Kind: sync.Bool},

@@ -10,7 +10,7 @@ import (
 func tables() []*sync.Table {
 	return []*sync.Table{
 		{Name: "todos", Columns: []sync.Column{
-			{Name: "content"}, {Name: "due_at", Kind: sync.Integer, Null: true}, {Name: "due_on", Null: true}, {Name: "tz", Null: true},
+			{Name: "content"}, {Name: "due_at", Kind: sync.Time, Null: true}, {Name: "due_on", Null: true}, {Name: "tz", Null: true},
 			{Name: "done", Kind: sync.Bool}, {Name: "notes"}, {Name: "remind", Null: true},
 		}},
 		{Name: "scheduled_messages", Columns: []sync.Column{

@@ -27,7 +27,7 @@ const (
 // mutants are the easier choices that replication does not make.
 var mutants = []mutant{
 	{"wall clock stamps", "who edits what he saw loses to it when his clock is slow", []edit{
-		{head, `max(tx.Millis(), h.UpdatedAt+1)`, `tx.Millis()`},
+		{head, `max(clock(tx), h.UpdatedAt+1)`, `clock(tx)`},
 	}},
 	{"cursor on updated_at", "rows whose stamp is older than the cursor are never read", []edit{
 		{page, "query+` WHERE seq > ? ORDER BY seq`, after)", "map[bool]string{true: query + ` WHERE at > ? ORDER BY at`, false: query + ` WHERE updated_at > ? ORDER BY updated_at`}[strings.Contains(query, ` FROM facts`)], after)"},
