@@ -13,6 +13,7 @@ import (
 	"tandem/internal/fault"
 	"tandem/internal/pairing"
 	"tandem/internal/sqlite"
+	nodesync "tandem/internal/sync"
 )
 
 // Exit codes, as sysexits.h has them where it has one.
@@ -120,7 +121,7 @@ func exitCode(err error) int {
 		return exitConfig
 	case errors.Is(err, sqlite.ErrInUse):
 		return exitTryMore
-	case errors.Is(err, sqlite.ErrCorrupt), errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNewer), errors.Is(err, errMissingFile), errors.Is(err, errBackupDamaged):
+	case errors.Is(err, sqlite.ErrCorrupt), errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNewer), errors.Is(err, nodesync.ErrFence), errors.Is(err, errMissingFile), errors.Is(err, errBackupDamaged):
 		return exitCorrupt
 	}
 	return exitFailed

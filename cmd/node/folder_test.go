@@ -29,3 +29,11 @@ func TestAKeyThatOthersCanReadIsRefused(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(data, keyName), 0o644))
 	verb(t, env, "", "serve").exits(t, exitConfig, "chmod 600")
 }
+
+func TestAFenceThatNamesANumberBeyondAllCountingKeepsTheNodeFromStarting(t *testing.T) {
+	t.Parallel()
+	env, data := inhabited(t)
+	b := []byte(`{"node":"local","origin":0,"incarnation":"x","reserved":{"todos":9007199254740992}}`)
+	must(t, os.WriteFile(fencePath(data), b, 0o600))
+	verb(t, env, "", "serve").exits(t, exitCorrupt, "move that file out of the folder", "fence_damaged", fencePath(data))
+}

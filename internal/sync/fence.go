@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"tandem/internal/fault"
 	"tandem/internal/sqlite"
 )
 
@@ -35,8 +37,17 @@ const (
 	fenceEvery = time.Second // between two writes of Served
 )
 
+// ErrFence refuses a fence with a number that no counting leads to: to go on from it
+// would leave the node none for new rows.
+var ErrFence = fault.New(fault.Internal, "fence_damaged", "The file todos.fence in the data folder names a number that this node cannot have given out. With the node stopped, move that file out of the folder and start the node: it counts on from a number that is free. No row is lost by that.")
+
+// mostReserved bounds the ids in a fence: as many above those that are believed of the
+// peer as a node may ever make.
+const mostReserved = believedID + 1<<40
+
 // loadFence reads the fence at path. One that is missing or cannot be read is no
-// fence: what follows is safe, and only begins a new life.
+// fence: what follows is safe, and only begins a new life. One that can be read and
+// not be right is ErrFence.
 func loadFence(path string) (f fence, found bool, err error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,6 +58,13 @@ func loadFence(path string) (f fence, found bool, err error) {
 	}
 	if d := json.NewDecoder(bytes.NewReader(b)); d.Decode(&f) != nil || f.Node == "" {
 		return fence{}, false, nil
+	}
+	for _, ids := range []map[string]int64{f.Reserved, f.Floor} {
+		for table, id := range ids {
+			if id < 0 || id > mostReserved {
+				return fence{}, false, ErrFence.Because(fmt.Errorf("%s: %.40s %d", path, table, id))
+			}
+		}
 	}
 	return f, true, nil
 }

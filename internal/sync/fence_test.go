@@ -119,6 +119,61 @@ func TestFenceThatCannotBeReadNowStopsTheStart(t *testing.T) {
 	equal(t, "the next", local.add("b").String(), "0-2")
 }
 
+// A fence that names a number that nothing counts to is refused by all that would go on
+// from it. What it says to do gives the node numbers to go on with.
+func TestFenceThatNamesANumberBeyondAllCountingIsRefused(t *testing.T) {
+	const most = 1<<52 + 1<<40
+	for name, c := range map[string]struct {
+		member string
+		id     int64
+		sound  bool
+	}{
+		"reserved to the last":      {"reserved", 1 << 53, false},
+		"reserved one too far":      {"reserved", most + 1, false},
+		"reserved as far as may be": {"reserved", most, true},
+		"reserved below nothing":    {"reserved", -1, false},
+		"a floor too far":           {"floor", most + 1, false},
+		"a floor":                   {"floor", most, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			local := fenced(t, "local", 0)
+			local.add("a")
+			must(t, local.db.Close())
+			before, err := os.ReadFile(local.fence)
+			must(t, err)
+			var all map[string]any
+			must(t, json.Unmarshal(before, &all))
+			all[c.member] = map[string]int64{"todos": c.id}
+			b, err := json.Marshal(all)
+			must(t, err)
+			must(t, os.WriteFile(local.fence, b, 0o600))
+			err = local.start()
+			if c.sound {
+				must(t, err)
+				local.add("b")
+				return
+			}
+			if !errors.Is(err, sync.ErrFence) || fault.From(err).Code != "fence_damaged" || !strings.Contains(err.Error(), local.fence) {
+				t.Fatal(err)
+			}
+			for what, err := range map[string]error{
+				"another look":    sync.Belongs(t.Context(), local.db, local.fence, "local", 0),
+				"another restore": sync.ForceRestored(local.fence, map[string]int64{"todos": 5}),
+			} {
+				if !errors.Is(err, sync.ErrFence) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			must(t, local.db.Close())
+			must(t, os.Rename(local.fence, local.fence+".aside"))
+			local.open()
+			if next := local.add("b"); next.ID <= 1 || next.ID > 2_000_000 {
+				t.Errorf("the next is %s", next)
+			}
+		})
+	}
+}
+
 // S:9, S:25, S:26, S:30. A file that was put back: what the peer has of it comes
 // back at once, what was written since arrives, and no row takes another's place;
 // both before and after it has written as much as it lost.

@@ -63,9 +63,8 @@ func (l *Log) announceTx(tx *sqlite.Tx) {
 	}
 }
 
-// errNoIDs is met only where somebody wrote a number near the end into the file or its
-// fence.
-var errNoIDs = fault.New(fault.Unavailable, "numbers_exhausted", "This node has no numbers left for new rows. Its database or its fence holds one that is far too high: restore a backup.")
+// errNoIDs is met only where somebody wrote a number near the end into the file.
+var errNoIDs = fault.New(fault.Unavailable, "numbers_exhausted", "This node has no numbers left for new rows. Its database holds one that is far too high: restore a backup.")
 
 // nextID gives out the next id of a table for a row made here. It stands in the
 // fence before it is in a row.
