@@ -102,6 +102,7 @@ func (a *api) routes() {
 	add(a, route{"GET", "/v1/sync/quarantine", "What could not be taken or sent", 200, admin}, a.listQuarantine)
 	add(a, route{"POST", "/v1/sync/quarantine/{id}/retry", "Try one entry again now", 200, admin}, a.retryQuarantined)
 	add(a, route{"POST", "/v1/sync/quarantine/{id}/discard", "Forget one entry", 200, admin}, a.discardQuarantined)
+	add(a, route{"POST", "/v1/sync/quarantine/discard", "Forget all entries of one kind", 200, admin}, a.discardKind)
 	add(a, route{"POST", "/v1/sync/compare", "Look now whether both nodes hold the same", 202, admin}, a.compare)
 	add(a, route{"POST", "/v1/sync/held/decision", "Decide whether the deletes that are held were meant", 200, admin}, a.decideHeld)
 }

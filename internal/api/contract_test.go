@@ -196,7 +196,7 @@ func TestTheDescriptionTellsOfEachOperation(t *testing.T) {
 		"GET /v1/todos", "GET /v1/todos/{ref}",
 		"PATCH /v1/me", "PATCH /v1/scheduled-messages/{ref}", "PATCH /v1/todos/{ref}",
 		"POST /v1/auth/login", "POST /v1/auth/logout", "POST /v1/push-tokens", "POST /v1/scheduled-messages",
-		"POST /v1/sync/compare", "POST /v1/sync/conflicts/{uid}/restore", "POST /v1/sync/held/decision", "POST /v1/sync/quarantine/{id}/discard", "POST /v1/sync/quarantine/{id}/retry",
+		"POST /v1/sync/compare", "POST /v1/sync/conflicts/{uid}/restore", "POST /v1/sync/held/decision", "POST /v1/sync/quarantine/discard", "POST /v1/sync/quarantine/{id}/discard", "POST /v1/sync/quarantine/{id}/retry",
 		"POST /v1/todos",
 		"POST /v1/todos/{ref}/undelete",
 	}
@@ -207,7 +207,7 @@ func TestTheDescriptionTellsOfEachOperation(t *testing.T) {
 		op := n.contract.find(method, path)
 		success := map[string]string{"GET": "200", "PATCH": "200", "DELETE": "204"}[method]
 		if method == "POST" {
-			success = map[string]string{"/v1/auth/login": "200", "/v1/auth/logout": "204", "/v1/sync/held/decision": "200", "/v1/sync/compare": "202"}[path]
+			success = map[string]string{"/v1/auth/login": "200", "/v1/auth/logout": "204", "/v1/sync/held/decision": "200", "/v1/sync/quarantine/discard": "200", "/v1/sync/compare": "202"}[path]
 			switch {
 			case success != "":
 			case strings.Contains(path, "{"): // does something with what is there

@@ -112,6 +112,27 @@ func (a *api) discardQuarantined(ctx context.Context, in *asideInput) (*onceOutp
 	})
 }
 
+type discardInput struct {
+	Keyed
+	Body struct {
+		Kind string `json:"kind" enum:"malformed,refused,id_reuse,unencodable" doc:"Deletes that are held are decided about by POST /v1/sync/held/decision"`
+	}
+}
+
+type discardedBody struct {
+	Kind    string `json:"kind"`
+	Entries int64  `json:"entries" doc:"How many were forgotten"`
+}
+
+// discardKind forgets all entries that are set aside for one reason, also those that
+// the list does not show on its first page.
+func (a *api) discardKind(ctx context.Context, in *discardInput) (*onceOutput[discardedBody], error) {
+	return once(ctx, a, in.Keyed, in.Body, func(tx *sqlite.Tx) (made[discardedBody], error) {
+		n, err := a.Replica.DiscardKindTx(tx, in.Body.Kind)
+		return made[discardedBody]{Body: discardedBody{in.Body.Kind, n}}, err
+	})
+}
+
 type heldInput struct {
 	Keyed
 	Body struct {

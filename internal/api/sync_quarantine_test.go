@@ -13,6 +13,7 @@ import (
 var sealed = map[string]string{
 	"/v1/sync/quarantine/todos:" + junkUID + "/retry":   "",
 	"/v1/sync/quarantine/todos:" + junkUID + "/discard": "",
+	"/v1/sync/quarantine/discard":                       `{"kind": "malformed"}`,
 	"/v1/sync/held/decision":                            `{"verdict": "keep"}`,
 	"/v1/sync/compare":                                  "",
 }
@@ -95,6 +96,42 @@ func TestAListOfWhatIsSetAside(t *testing.T) {
 		n.anna.post("/v1/sync/quarantine/"+id+"/retry", "").refuses(404, "not_quarantined")
 		n.anna.post("/v1/sync/quarantine/"+id+"/discard", "").refuses(404, "not_quarantined")
 	}
+}
+
+// However much is set aside for one reason, one call forgets it, and nothing else.
+func TestAllOfOneKindIsForgottenAtOnce(t *testing.T) {
+	const discard = "/v1/sync/quarantine/discard"
+	n := newNode(t)
+	other := strings.NewReplacer("0123456789abcdef0123456789abcdef", junkUID, `"x"`, `"y"`).Replace(entry)
+	rows := []string{entry, other} // under one key
+	for i := range 300 {
+		rows = append(rows, fmt.Sprintf(`{"a": %d}`, i), later(fmt.Sprintf("%032d", i+1)))
+	}
+	n.fromPeer(rows...)
+	key := n.anna.with("Idempotency-Key", "k")
+	for range 2 {
+		a := key.post(discard, `{"kind": "malformed"}`).wants(200)
+		equal(t, "kind", a.text("kind"), "malformed")
+		equal(t, "entries", a.at("entries"), any(600.0))
+		n.fromPeer(`{"a": "something that came after"}`) // which the same call does not forget again
+	}
+	left := n.anna.get("/v1/sync/quarantine").wants(200)
+	equal(t, "left", fmt.Sprint(left.text("items.0.kind"), " ", left.text("items.1.kind"), " ", left.at("items.2")), "malformed id_reuse <nil>")
+	equal(t, "entries", n.anna.post(discard, `{"kind": "refused"}`).wants(200).at("entries"), any(0.0))
+	for _, body := range []string{`{"kind": "held_delete"}`, `{"kind": "x"}`, `{}`} {
+		n.anna.post(discard, body).refuses(422, "invalid_request")
+	}
+
+	// What names no row is kept as far as somebody could look through it.
+	status := n.anna.get("/v1/sync/status").wants(200)
+	equal(t, "not kept", fmt.Sprint(status.at("quarantine.counts.malformed"), status.at("quarantine.let_go")), "1 <nil>")
+	for i := range rows {
+		rows[i] = fmt.Sprintf(`{"b": %d}`, i)
+	}
+	n.fromPeer(rows...)
+	n.fromPeer(strings.Split(strings.ReplaceAll(strings.Join(rows, ","), "b", "c"), ",")...)
+	status = n.anna.get("/v1/sync/status").wants(200)
+	equal(t, "not kept", fmt.Sprint(status.at("quarantine.counts.malformed"), status.at("quarantine.let_go")), "1000 205")
 }
 
 // An entry that can be taken by now is, once, however often it is asked for.

@@ -70,6 +70,7 @@ type syncCompared struct {
 type syncQuarantine struct {
 	Counts map[string]int   `json:"counts" doc:"Here, by kind; without deletes that are held"`
 	Held   int              `json:"held" doc:"Deletes that wait for a decision here"`
+	LetGo  int64            `json:"let_go,omitempty" doc:"How many malformed entries that name no row were not kept, since this node started: there are never more than 1,000 of them"`
 	Items  []asideBody      `json:"items" doc:"The oldest of all of them; the list at /v1/sync/quarantine goes on"`
 	Peer   []asideThereBody `json:"peer" doc:"What is set aside at the other node, as far as it tells"`
 }
@@ -175,7 +176,7 @@ func (a *api) syncQuarantine(ctx context.Context, there []sync.Quarantined) (*sy
 	if err != nil {
 		return nil, err
 	}
-	q := &syncQuarantine{Counts: counts, Held: counts[sync.HeldDelete], Items: []asideBody{}, Peer: []asideThereBody{}}
+	q := &syncQuarantine{Counts: counts, Held: counts[sync.HeldDelete], LetGo: a.Replica.LetGo(), Items: []asideBody{}, Peer: []asideThereBody{}}
 	delete(counts, sync.HeldDelete)
 	for _, i := range items {
 		q.Items = append(q.Items, showAside(i))

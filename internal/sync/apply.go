@@ -55,10 +55,8 @@ func (l *Log) Cursor(ctx context.Context, peer string) (string, error) {
 // watch, deletes that are too many at once are held.
 func (l *Log) applyTx(tx *sqlite.Tx, b Batch, peerVersion string, watch bool) error {
 	a := &applying{Log: l, tx: tx, peerVersion: peerVersion, changed: map[string][]UID{}, owners: map[string]bool{}}
-	for _, q := range b.bad {
-		if err := l.setAsideTx(tx, q, peerVersion); err != nil {
-			return err
-		}
+	if err := l.setBadAside(tx, b.bad, peerVersion); err != nil {
+		return err
 	}
 	pages := make([]page, 0, len(l.order))
 	for _, t := range l.order {

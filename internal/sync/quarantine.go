@@ -68,13 +68,48 @@ func unreadable(raw json.RawMessage, why error) *Quarantined {
 		UpdatedAt: max(head.UpdatedAt, head.At), entry: raw,
 	}
 	if q.UID.UnmarshalText([]byte(head.UID)) != nil || q.UID == (UID{}) {
-		q.UID = KeyedUID("unreadable", string(raw))
+		q.UID, q.Ref = KeyedUID("unreadable", string(raw)), noRow
 	}
 	if !plain(q.Table) || !plain(q.Owner) {
 		q.Table, q.Owner = "", ""
 	}
 	return q
 }
+
+// noRow is the key of an entry that names no row and no fact. No version to come takes
+// one, so that not all of them need be kept.
+var noRow = Ref{Origin: -1}
+
+// strayMost is how many of them are kept: enough to find out who sends them.
+const strayMost = 1000
+
+// setBadAside keeps entries of a page that could not be read. Of those that name no row
+// only the newest stay; the others are counted.
+func (l *Log) setBadAside(tx *sqlite.Tx, bad []*Quarantined, peerVersion string) error {
+	stray := false
+	for _, q := range bad {
+		stray = stray || q.Ref == noRow
+		if err := l.setAsideTx(tx, q, peerVersion); err != nil {
+			return err
+		}
+	}
+	if !stray {
+		return nil
+	}
+	n, err := tx.Exec(`
+		DELETE FROM sync_quarantine
+		WHERE kind = 'malformed' AND origin = ? AND (at, uid) < (
+			SELECT at, uid FROM sync_quarantine
+			WHERE kind = 'malformed' AND origin = ?
+			ORDER BY at DESC, uid DESC
+			LIMIT 1 OFFSET ?)`, noRow.Origin, noRow.Origin, strayMost-1)
+	tx.AfterCommit(func() { l.letGo.Add(n) })
+	return err
+}
+
+// LetGo is how many entries that name no row were not kept, since the start: there were
+// too many of them.
+func (l *Log) LetGo() int64 { return l.letGo.Load() }
 
 // setAside keeps entries of this file that cannot be sent.
 func (l *Log) setAside(ctx context.Context, bad []*Quarantined) error {
@@ -208,6 +243,12 @@ func (l *Log) QuarantineCounts(ctx context.Context) (map[string]int, error) {
 func (l *Log) DiscardTx(tx *sqlite.Tx, q Quarantined) error {
 	_, err := tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ?`, q.Table, q.UID[:])
 	return err
+}
+
+// DiscardKindTx is DiscardTx for all that is set aside for one reason, and returns how
+// many entries that were.
+func (l *Log) DiscardKindTx(tx *sqlite.Tx, kind string) (int64, error) {
+	return tx.Exec(`DELETE FROM sync_quarantine WHERE kind = ?`, kind)
 }
 
 // QuarantineOwn sets aside an entry of this file that the peer takes in no size.

@@ -55,6 +55,7 @@ type Log struct {
 
 	heard atomic.Value // string: the peer's version, once Retry was told
 	ahead atomic.Int64 // versions that came with a stamp of tomorrow or later, since the start
+	letGo atomic.Int64 // entries that could not be read and were not kept, since the start
 
 	mu          gosync.Mutex
 	guard       guard
