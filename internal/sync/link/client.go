@@ -39,7 +39,8 @@ type Client struct {
 
 	fetchLoop, offerLoop, lettersLoop, beatLoop, compareLoop *loop.Loop
 
-	lettersSeen string // the peer's oldest letter that was told of; the fetch loop's own
+	patience    patience // with answers to polls; the fetch loop's own
+	lettersSeen string   // the peer's oldest letter that was told of; the fetch loop's own
 }
 
 // ClientOptions are what a Client needs besides the log and the peer.

@@ -1,8 +1,10 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,7 +17,9 @@ import (
 // arrival is a page that came.
 type arrival struct {
 	Page
-	from  string // the cursor it was asked with
+	from  string            // the cursor it was asked with
+	named map[string]string // the sets that it named, the letters among them
+	tried error             // why the next one is not to be asked for at once
 	batch sync.Batch
 }
 
@@ -31,7 +35,7 @@ type underway struct {
 // Fetch applies page after page of the peer's log, and waits at its end for more.
 // While a page is stored the next one is read and the one after that is under way,
 // never more: three do not take longer than the slowest of the three works. It
-// returns when a call fails or ctx ends.
+// returns when a call fails, when the peer tries its patience, or when ctx ends.
 func (c *Client) Fetch(ctx context.Context) error {
 	defer c.caughtUp()
 	if err := c.greet(ctx); err != nil {
@@ -39,6 +43,9 @@ func (c *Client) Fetch(ctx context.Context) error {
 	}
 	cursor, err := c.log.Cursor(ctx, c.name)
 	u := underway{next: cursor} // without a wait: the first page tells at once whether all is well again
+	if c.patience.lost {        // unless that is just what it would not tell
+		u.wait = MaxWait
+	}
 	for err == nil {
 		if u, err = c.turn(ctx, u); err == nil {
 			err = c.greet(ctx)
@@ -50,7 +57,7 @@ func (c *Client) Fetch(ctx context.Context) error {
 // turn takes each page under way to its next station.
 func (c *Client) turn(ctx context.Context, u underway) (next underway, err error) {
 	if u.read == nil && u.came == nil {
-		next.came, err = c.get(ctx, u.next, u.wait)
+		next.came, err = c.ask(ctx, u.next, u.wait)
 		return next, err
 	}
 	var work []func(context.Context) error
@@ -65,7 +72,7 @@ func (c *Client) turn(ctx context.Context, u underway) (next underway, err error
 			next.wait = 0
 		}
 		if came.More && len(came.Sets) == 0 { // a set is not asked for before it has been stored
-			work = append(work, func(ctx context.Context) (err error) { next.came, err = c.get(ctx, came.Cursor, 0); return err })
+			work = append(work, func(ctx context.Context) (err error) { next.came, err = c.ask(ctx, came.Cursor, 0); return err })
 		}
 	}
 	err = loop.Each(ctx, len(work), work, func(ctx context.Context, f func(context.Context) error) error { return f(ctx) })
@@ -89,6 +96,16 @@ func (c *Client) FetchPage(ctx context.Context, wait time.Duration) (more bool, 
 		return false, err
 	}
 	return got.More, nil
+}
+
+// ask is get for the loop, which asks again as soon as it has an answer.
+func (c *Client) ask(ctx context.Context, cursor string, wait time.Duration) (*arrival, error) {
+	began := time.Now()
+	got, err := c.get(ctx, cursor, wait)
+	if err == nil {
+		got.tried = c.patience.judge(got, wait, time.Since(began))
+	}
+	return got, err
 }
 
 // get returns the page after cursor, waiting so long for one.
@@ -124,6 +141,7 @@ func (c *Client) get(ctx context.Context, cursor string, wait time.Duration) (*a
 		c.compare.due(c.hello().Now)
 		c.doubtOffers()
 	}
+	got.named = maps.Clone(got.Sets)
 	if oldest, ok := got.Sets[lettersSet]; ok && c.letters != nil {
 		c.lettersSeen = oldest
 		c.lettersLoop.Wake()
@@ -159,8 +177,8 @@ func (c *Client) store(ctx context.Context, got *arrival) error {
 	if was && !c.withholds() {
 		c.offerLoop.Wake()
 	}
-	_ = c.status.note(lineFetch, nil)
-	return copied
+	_ = c.status.note(lineFetch, got.tried)
+	return cmp.Or(copied, got.tried)
 }
 
 // caughtUp ends what held this node's own entries back.
