@@ -127,7 +127,7 @@ func (c *Client) exchangeHellos(ctx context.Context) (theirs Hello, err error) {
 		c.lettersLoop.Wake()
 	}
 	c.offers.grow(theirs.PageLimit)
-	c.status.met(theirs, after, time.Duration(theirs.Now-(mine.Now+after)/2)*time.Millisecond)
+	c.status.met(theirs, after, apart(theirs.Now, (mine.Now+after)/2))
 	return theirs, nil
 }
 

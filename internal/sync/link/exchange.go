@@ -82,7 +82,7 @@ func (c *Client) exchangeOnce(ctx context.Context) (moved bool, err error) {
 // which nothing came there.
 func (e *end) acked(ctx context.Context, after string, page lettersPage) error {
 	for _, p := range page.Parked {
-		e.logger.WarnContext(ctx, "a letter came to nothing at the peer", "peer", e.name, "letter", p.Key, "kind", p.Kind, "code", p.Code)
+		e.logger.WarnContext(ctx, "a letter came to nothing at the peer", "peer", e.name, "letter", cut(p.Key, longName), "kind", cut(p.Kind, longName), "code", cut(p.Code, longName))
 	}
 	return e.letters.Acked(ctx, after, page.Ack)
 }

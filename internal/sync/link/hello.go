@@ -68,6 +68,7 @@ func readHello(b []byte) (h Hello, err error) {
 	if err != nil {
 		err = errShape
 	}
+	h.bound()
 	return h, err
 }
 

@@ -40,7 +40,7 @@ func (p Page) encode() ([]byte, error) {
 func readPage(b []byte) (p Page, err error) {
 	var tail pageTail
 	entries, err := splitRows(b, &tail)
-	p.Page = sync.Page{Entries: entries, Cursor: tail.Cursor, Reset: tail.Reset, End: tail.End, At: tail.At, More: tail.More}
+	p.Page = sync.Page{Entries: entries, Cursor: tail.Cursor, Reset: cut(tail.Reset, longReason), End: tail.End, At: tail.At, More: tail.More}
 	p.Sets = tail.Sets
 	return p, err
 }

@@ -118,7 +118,7 @@ func (s *Server) greeted(w http.ResponseWriter, r *http.Request) error {
 		if err := s.meet(r.Context(), theirs); err != nil {
 			return err
 		}
-		s.status.met(theirs, mine.Now, time.Duration(theirs.Now-mine.Now)*time.Millisecond)
+		s.status.met(theirs, mine.Now, apart(theirs.Now, mine.Now))
 		if theirs.Pending != nil && *theirs.Pending == 0 {
 			s.status.breaks()
 		}
