@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"tandem/internal/config"
 	"tandem/internal/standin"
 )
 
@@ -53,14 +54,21 @@ func newDemoWorld(leave bool) (_ *demoWorld, err error) {
 	if w.link, err = newDemoLink(cloudPort); err != nil {
 		return nil, err
 	}
+	tokens, secret := map[string]string{}, []byte(config.NewSecret())
+	for _, name := range []string{"home", "cloud"} { // as tandem pair leaves them
+		path := filepath.Join(w.dir, name+".token")
+		if err := os.WriteFile(path, secret, 0o600); err != nil {
+			return nil, err
+		}
+		tokens[name] = "TANDEM_PEER_TOKEN_FILE=" + path
+	}
 	shared := []string{
-		"TANDEM_PEER_TOKEN_FILE=" + filepath.Join(w.dir, "peer.token"),
 		"TANDEM_PUSH_FCM_ENDPOINT=" + fcm, "TANDEM_PUSH_FCM_PROJECT_ID=demo",
 		"TANDEM_PUSH_TELEGRAM_ENDPOINT=" + telegram, "TANDEM_PUSH_TELEGRAM_TOKEN=1:demo",
 		fmt.Sprintf("TANDEM_PUSH_TELEGRAM_CHAT_ID=%d", demoChat),
 	}
-	w.cloud = newDemoNode(w.dir, "cloud", cloudPort, append(shared, "TANDEM_NODE_ORIGIN=1", "TANDEM_PEER_NAME=home", "TANDEM_SCHEDULER_MODE=standby"))
-	w.home = newDemoNode(w.dir, "home", homePort, append(shared, "TANDEM_NODE_ORIGIN=0", "TANDEM_PEER_NAME=cloud",
+	w.cloud = newDemoNode(w.dir, "cloud", cloudPort, append(shared[:len(shared):len(shared)], tokens["cloud"], "TANDEM_NODE_ORIGIN=1", "TANDEM_PEER_NAME=home", "TANDEM_SCHEDULER_MODE=standby"))
+	w.home = newDemoNode(w.dir, "home", homePort, append(shared[:len(shared):len(shared)], tokens["home"], "TANDEM_NODE_ORIGIN=0", "TANDEM_PEER_NAME=cloud",
 		"TANDEM_SCHEDULER_MODE=active", "TANDEM_PEER_URL=http://"+w.link.addr()))
 	return w, nil
 }

@@ -16,12 +16,20 @@ func (n *node) examinePeer() []finding {
 	if n.contact == nil {
 		return []finding{{"peer", fine, "none configured: this node is alone", ""}}
 	}
-	s := n.contact.Status()
+	s := n.linkState().Status
 	found := []finding{n.examineLink(s)}
 	for _, w := range s.Warnings {
-		if w.Code != link.CodeSkew { // the clocks are looked at with the link
+		switch {
+		case w.Code == link.CodeSkew: // the clocks are looked at with the link
+		case w.Code == link.CodeHeld && w.At == "": // nobody else can decide
+			found = append(found, finding{"sync", fail, w.Detail, w.Mend})
+		default:
 			found = append(found, finding{"sync", warn, w.Detail, w.Mend})
 		}
+	}
+	if s.OneFile {
+		found = append(found, finding{"peer", warn, "both nodes keep their secret in one file, " + n.Peer.TokenFile + ": what one of them does to it, it does to the other",
+			"Give each node a peer.token_file of its own, restart both, and pair them again. " + n.pairThem()})
 	}
 	return append(append(found, examineLetters("this node", s.Parked)...), examineLetters(n.Peer.Name, s.ParkedThere)...)
 }
@@ -37,19 +45,21 @@ func examineLetters(node string, parked []letters.Parked) []finding {
 
 // examineLink says whether the nodes talk, and how they go together.
 func (n *node) examineLink(s link.Status) finding {
-	does := "Does it run, and does peer.url lead there?"
-	if n.client == nil {
-		does = "Does it run, and does its peer.url lead here?"
-	}
 	const schedulers = "Set scheduler.mode to active on one node."
 	mine, theirs, apart := n.Scheduler.Mode, config.Mode(s.Scheduler), s.Skew.Abs().Round(time.Second)
 	switch {
-	case s.State == link.Offline:
-		return finding{"peer", fail, fmt.Sprintf("%s: %s (%s)", s.State, s.Detail, s.Code), does}
 	case s.Broken():
-		return finding{"peer", fail, fmt.Sprintf("%s: %s (%s)", s.State, s.Detail, s.Code), ""}
+		code := s.Code
+		if s.Reason != "" {
+			code += ": " + s.Reason
+		}
+		level := fail
+		if s.State == link.Offline || s.State == link.Alone { // each works without the other
+			level = warn
+		}
+		return finding{"peer", level, fmt.Sprintf("%s: %s (%s)", s.State, s.Detail, code), s.Mend}
 	case s.HeardAt == 0:
-		return finding{"peer", warn, n.Peer.Name + " has not been heard of since the start", does}
+		return finding{"peer", warn, n.Peer.Name + " has not been heard of since the start", n.mend(link.CodeSilent)}
 	case mine == config.Off && theirs == config.Off:
 		return finding{"peer", fail, "both schedulers are off: nobody rings", schedulers}
 	case mine != config.Active && theirs != config.Active:

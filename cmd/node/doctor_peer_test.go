@@ -73,8 +73,8 @@ func TestTheDoctorAndTheStatusAgreeAtBothNodes(t *testing.T) {
 		b.link.cut()
 		settle(3 * time.Minute)
 		both("cut", map[string]string{
-			"home":  "fail peer: offline: The other node cannot be reached. (peer_away) → Does it run, and does peer.url lead there?",
-			"cloud": "fail peer: offline: The other node has not called for more than a minute.",
+			"home":  "warn peer: offline: The other node cannot be reached. (peer_away: ",
+			"cloud": "warn peer: offline: The other node has not called for more than a minute.",
 		})
 	})
 }

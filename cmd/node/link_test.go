@@ -34,26 +34,29 @@ func TestANodeOutlivesWhateverAnswersInItsPeersPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		proxy http.Handler
 		code  string
+		says  string // what is known of this one
 	}{
-		"a login page":       {says(200, "text/html; charset=utf-8", "<p>Welcome to our hotel"), "peer_stranger"},
-		"a gateway's error":  {says(502, "text/html", "<h1>Bad Gateway"), "peer_stranger"},
-		"401":                {says(401, "application/problem+json", `{"code":"not_the_peer"}`), "peer_refused"},
-		"401 of a proxy":     {says(401, "text/html", "<h1>Unauthorized"), "peer_refused"},
-		"a redirect":         {http.RedirectHandler("http://elsewhere.test/", http.StatusTemporaryRedirect), "peer_stranger"},
-		"a lasting redirect": {http.RedirectHandler("http://elsewhere.test/", http.StatusPermanentRedirect), "peer_stranger"},
-		"other JSON":         {says(200, "application/json", `{"ok":true}`), "peer_stranger"},
-		"a list":             {says(200, "application/json", `[]`), "peer_stranger"},
-		"half an answer":     {says(200, "application/json", `{"node":"clo`), "peer_stranger"},
-		"nothing":            {says(200, "", ""), "peer_stranger"},
-		"a problem":          {says(500, "application/problem+json", `{"code":"internal"}`), "peer_failed"},
-		"itself":             {says(200, "application/json", hello("home", 0, 1)), "peer_self"},
-		"a copy of itself":   {says(200, "application/json", hello("cloud", 0, 1)), "peer_self"},
-		"a third node":       {says(200, "application/json", hello("shed", 1, 1)), "peer_refused"},
-		"another protocol":   {says(200, "application/json", hello("cloud", 1, 2)), "peer_version"},
+		"a login page":          {says(200, "text/html; charset=utf-8", "<p>Welcome to our hotel"), "peer_stranger", ""},
+		"a gateway's error":     {says(502, "text/html", "<h1>Bad Gateway"), "peer_stranger", "502 with content type"},
+		"401":                   {says(401, "application/problem+json", `{"code":"not_the_peer"}`), "peer_refused", ""},
+		"401 of a proxy":        {says(401, "text/html", "<h1>Unauthorized"), "peer_refused", ""},
+		"a redirect":            {http.RedirectHandler("http://elsewhere.test/", http.StatusTemporaryRedirect), "peer_stranger", "with 307 to \"http://elsewhere.test/\""},
+		"a lasting redirect":    {http.RedirectHandler("http://elsewhere.test/", http.StatusPermanentRedirect), "peer_stranger", ""},
+		"other JSON":            {says(200, "application/json", `{"ok":true}`), "peer_stranger", ""},
+		"a list":                {says(200, "application/json", `[]`), "peer_stranger", ""},
+		"half an answer":        {says(200, "application/json", `{"node":"clo`), "peer_stranger", ""},
+		"nothing":               {says(200, "", ""), "peer_stranger", ""},
+		"a problem":             {says(500, "application/problem+json", `{"code":"internal"}`), "peer_failed", "500 \"internal\""},
+		"itself":                {says(200, "application/json", hello("home", 0, 1)), "peer_self", ""},
+		"a copy of itself":      {says(200, "application/json", hello("cloud", 0, 1)), "peer_self", ""},
+		"a third node":          {says(200, "application/json", hello("shed", 1, 1)), "peer_name", "it says that it is \"shed\", not \"cloud\""},
+		"a node without a peer": {says(404, "application/problem+json", `{"code":"no_such_route"}`), "peer_alone", "no section peer"},
+		"too many requests":     {says(429, "text/plain", "slow down"), "peer_stranger", "too many requests"},
+		"another protocol":      {says(200, "application/json", hello("cloud", 1, 2)), "peer_version", ""},
 		"silence": {http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 			panic(http.ErrAbortHandler)
-		}), "peer_away"},
+		}), "peer_away", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bubble) {
@@ -72,8 +75,18 @@ func TestANodeOutlivesWhateverAnswersInItsPeersPlace(t *testing.T) {
 				status := b.home.node.client.Status()
 				equal(t, "what is wrong", status.Code, c.code)
 				found := b.home.node.examinePeer()[0]
-				if found.Level != fail || !strings.Contains(found.Detail, status.Detail) || status.Detail == "" {
-					t.Errorf("the doctor says %s %q", found.Level, found.Detail)
+				level := fail
+				if status.State == link.Offline {
+					level = warn
+				}
+				if found.Level != level || !strings.Contains(found.Detail, status.Detail) || status.Detail == "" || found.Mend == "" {
+					t.Errorf("the doctor says %s %q → %q", found.Level, found.Detail, found.Mend)
+				}
+				if told := b.home.syncStatus(); !strings.Contains(told.Detail, status.Detail) || !strings.HasSuffix(told.Detail, found.Mend) {
+					t.Errorf("an admin reads %q, and the doctor says to do %q", told.Detail, found.Mend)
+				}
+				if c.says != "" && !strings.Contains(found.Detail, c.says) {
+					t.Errorf("the doctor says %q, and not %q", found.Detail, c.says)
 				}
 				equal(t, "requests to a place that nobody configured", elsewhere+secrets, 0)
 				b.link.answer(nil)

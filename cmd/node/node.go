@@ -31,29 +31,31 @@ import (
 // node is a whole node, wired but not running.
 type node struct {
 	config.Config
-	folder    *folder
-	out       outside
-	logger    *slog.Logger
-	users     *users.Store
-	log       *nodesync.Log
-	settings  *settings.Store
-	todos     *todos.Store
-	messages  *scheduler.Store
-	tokens    *push.Tokens
-	outbox    *push.Outbox
-	scheduler *scheduler.Scheduler
-	keys      *config.Keyring
-	pairing   *pairing.Pairing
-	peer      *link.Peer   // nil: this node does not call
-	unjoined  *link.Peer   // the same, for the calls that come before it is joined
-	client    *link.Client // as peer
-	server    *link.Server // nil: nobody calls this node
-	letters   *letters.Box
-	contact   *contact.Contact // nil: there is no peer
-	handler   http.Handler
-	loops     []*loop.Loop
-	polling   context.Context // ends at shutdown, and with it the polls that are held open
-	stopPolls context.CancelFunc
+	configFile string // the path it came from, for people; empty: none
+	folder     *folder
+	out        outside
+	logger     *slog.Logger
+	users      *users.Store
+	log        *nodesync.Log
+	settings   *settings.Store
+	todos      *todos.Store
+	messages   *scheduler.Store
+	tokens     *push.Tokens
+	outbox     *push.Outbox
+	scheduler  *scheduler.Scheduler
+	keys       *config.Keyring
+	parting    *pairing.Parting
+	pairing    *pairing.Pairing
+	peer       *link.Peer   // nil: this node does not call
+	unjoined   *link.Peer   // the same, for the calls that come before it is joined
+	client     *link.Client // as peer
+	server     *link.Server // nil: nobody calls this node
+	letters    *letters.Box
+	contact    *contact.Contact // nil: there is no peer
+	handler    http.Handler
+	loops      []*loop.Loop
+	polling    context.Context // ends at shutdown, and with it the polls that are held open
+	stopPolls  context.CancelFunc
 }
 
 // newNode wires a node, each part before those that need it.
@@ -62,6 +64,9 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 	n.polling, n.stopPolls = context.WithCancel(context.Background())
 	var err error
 	if n.keys, err = config.OpenKeyring(c, out.rand); err != nil {
+		return nil, err
+	}
+	if n.parting, err = pairing.OpenParting(f.dir, c.Peer.Name); err != nil {
 		return nil, err
 	}
 	n.users, err = users.NewStore(ctx, f.users, users.Options{
@@ -87,7 +92,7 @@ func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *
 		n.client = link.NewClient(n.log, n.peer, link.ClientOptions{Sets: n.sets(), Letters: n.letters, Hello: n.hello, Crash: out.crash, Logger: log})
 		n.loops = append(n.loops, n.client.Loops()...)
 		n.loops = append(n.loops, n.tokens.ForwardLoop(quiet{n.peer}))
-		n.keepContact(n.client.Status)
+		n.keepContact()
 	}
 	n.keepPairing()
 	n.handler = api.New(n.services())
@@ -209,7 +214,7 @@ func (n *node) importAccounts(ctx context.Context, generation string, body []byt
 func (n *node) hello() link.Hello {
 	return link.Hello{
 		Node: n.Node.Name, Origin: int64(n.Node.Origin), Incarnation: n.log.Incarnation(),
-		Protocol: link.Protocol, Version: version(), Scheduler: string(n.Scheduler.Mode), Now: n.out.now().UnixMilli(),
+		Protocol: link.Protocol, Version: version(), Scheduler: string(n.Scheduler.Mode), Now: n.out.now().UnixMilli(), SecretAt: n.keys.Place(),
 	}
 }
 
@@ -225,9 +230,9 @@ func (n *node) services() api.Services {
 				link.Taking("accounts", func(ctx context.Context, body json.RawMessage) error { return n.users.TakeIn(ctx, body) })),
 		})
 		n.loops = append(n.loops, n.server.Loop())
-		n.keepContact(n.server.Status)
+		n.keepContact()
 		s.Compare = n.server.CompareSoon
-		s.Peer = &api.Peer{Name: n.Peer.Name, Match: n.keys.Match, Pairing: n.pairing.Admit, Server: n.server}
+		s.Peer = &api.Peer{Name: n.Peer.Name, Match: n.letsIn, Pairing: n.pairing.Admit, Server: n.door(n.server), TurnedAway: n.server.TurnedAway}
 	}
 	if n.client != nil {
 		s.Compare = n.client.CompareSoon
@@ -239,16 +244,11 @@ func (n *node) services() api.Services {
 }
 
 // keepContact has the node keep in mind when it and its peer were last in touch.
-func (n *node) keepContact(status func() link.Status) {
+func (n *node) keepContact() {
 	n.contact = contact.New(contact.Options{
-		DB: n.folder.todos, Outbox: n.outbox, Node: n.Node.Name, Peer: n.Peer.Name, Status: status, Admin: n.users.FirstAdmin, Zone: n.zone,
+		DB: n.folder.todos, Outbox: n.outbox, Node: n.Node.Name, Peer: n.Peer.Name, Status: n.endStatus, Admin: n.users.FirstAdmin, Zone: n.zone,
 	})
 	n.loops = append(n.loops, n.contact.Loop(n.logger))
-}
-
-func (n *node) linkState() api.SyncState {
-	s, silent := n.contact.State()
-	return api.SyncState{Status: s, Silent: silent}
 }
 
 func (n *node) ready(ctx context.Context) error {

@@ -26,5 +26,6 @@ func operate[I, O any](ctx context.Context, o *options, verb string, in I, do fu
 	if err != nil {
 		return answer, err
 	}
+	n.configFile = o.configFile
 	return do(n, ctx, in)
 }

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"net/http"
 
+	"tandem/internal/api"
 	"tandem/internal/loop"
+	"tandem/internal/pairing"
 	"tandem/internal/sync/link"
 )
 
 // joined is the way to the peer of a node whose accounts are the peer's. One that was
 // alone and has accounts of its own says nothing there before they are: rows would
-// cross that belong to nobody at the other end.
+// cross that belong to nobody at the other end. One that was parted from its peer says
+// nothing there at all.
 type joined struct {
 	*node
 	over http.RoundTripper
@@ -27,16 +30,43 @@ func (j joined) Beside() http.RoundTripper {
 
 // RoundTrip implements http.RoundTripper.
 func (j joined) RoundTrip(r *http.Request) (*http.Response, error) {
-	if j.users.Unjoined() {
-		if err := j.joinKnown(r.Context()); err != nil {
-			if r.Body != nil {
-				_ = r.Body.Close() // as the contract has it; it was not read
-			}
-			return nil, err
+	if err := j.may(r.Context()); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // as the contract has it; it was not read
 		}
+		return nil, err
 	}
 	return j.over.RoundTrip(r)
 }
+
+// may says why the peer must not be called now.
+func (j joined) may(ctx context.Context) error {
+	switch {
+	case j.parting.Is():
+		return pairing.ErrParted
+	case j.users.Unjoined():
+		return j.joinKnown(ctx)
+	}
+	return nil
+}
+
+// door lets the peer in until the nodes are parted; what it waits for then is answered
+// with what there was by then.
+func (n *node) door(server http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == api.PairPath {
+			server.ServeHTTP(w, r)
+			return
+		}
+		ctx, stop := context.WithCancel(r.Context())
+		defer stop()
+		defer context.AfterFunc(n.parting.Whole(), stop)()
+		server.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// letsIn reports whether whoever presents a secret is the peer.
+func (n *node) letsIn(secret string) bool { return n.keys.Match(secret) && !n.parting.Is() }
 
 // joinKnown takes the peer's accounts over where each of this node's is among them,
 // as after its folder was copied: nothing changes hands, and nobody need be asked.
@@ -63,7 +93,7 @@ type quiet struct{ *link.Peer }
 // Call implements push.Caller.
 func (q quiet) Call(ctx context.Context, method, path string, in, out any) error {
 	err := q.Peer.Call(ctx, method, path, in, out)
-	if errors.Is(err, link.ErrPeerAway) {
+	if errors.Is(err, link.ErrPeerAway) || errors.Is(err, pairing.ErrParted) {
 		return loop.Told(err)
 	}
 	return err

@@ -29,15 +29,19 @@ func (n *node) unpair(ctx context.Context, _ struct{}) (pairing.Unpaired, error)
 // keepPairing makes what this node needs to become one of a pair, or none any more.
 func (n *node) keepPairing() {
 	n.pairing = pairing.New(pairing.Options{
-		Node: n.Node, Peer: n.Peer, Authority: n.authority(), Keys: n.keys, Users: n.users, Todos: n.folder.todos, Log: n.log, Tokens: n.tokens,
+		Node: n.Node, Peer: n.Peer, Authority: n.authority(), Keys: n.keys, Parting: n.parting, Users: n.users, Todos: n.folder.todos, Log: n.log, Tokens: n.tokens,
 		Hello: n.hello, Caller: n.peer, Transport: n.out.peer, Changed: n.secretChanged, Now: n.out.now, Crash: n.out.crash, Logger: n.logger,
 	})
 }
 
-// secretChanged has the peer be called by the secret that holds now, and at once.
+// secretChanged has the peer be called by the secret that holds now, and at once; one
+// that this node was parted from, no more.
 func (n *node) secretChanged() {
 	if n.peer == nil {
 		return
+	}
+	if n.parting.Is() {
+		n.client.BreakOff()
 	}
 	n.peer.Present(n.keys.Send())
 	n.unjoined.Present(n.keys.Send())

@@ -101,15 +101,19 @@ func barePair(t *testing.T, dir string) *pair {
 		t.Fatal(err)
 	}
 	w.link.to = address + ":8471"
+	tokens := map[string]string{}
+	for _, name := range []string{"home", "cloud"} {
+		tokens[name] = "TANDEM_PEER_TOKEN_FILE=" + filepath.Join(dir, name+".token")
+		must(t, os.WriteFile(filepath.Join(dir, name+".token"), []byte(bubbleSecret), 0o600))
+	}
 	shared := []string{
-		"TANDEM_PEER_TOKEN_FILE=" + filepath.Join(dir, "peer.token"),
 		"TANDEM_PUSH_FCM_ENDPOINT=" + serve(t, w.fcm), "TANDEM_PUSH_FCM_PROJECT_ID=demo",
 		"TANDEM_PUSH_TELEGRAM_ENDPOINT=" + serve(t, w.telegram), "TANDEM_PUSH_TELEGRAM_TOKEN=1:demo",
 		fmt.Sprintf("TANDEM_PUSH_TELEGRAM_CHAT_ID=%d", demoChat),
 	}
-	w.home = newProcess(t, dir, "home", address+":8470", append(shared,
+	w.home = newProcess(t, dir, "home", address+":8470", append(shared[:len(shared):len(shared)], tokens["home"],
 		"TANDEM_NODE_ORIGIN=0", "TANDEM_PEER_NAME=cloud", "TANDEM_SCHEDULER_MODE=active", "TANDEM_PEER_URL=http://"+w.link.addr()))
-	w.cloud = newProcess(t, dir, "cloud", address+":8471", append(shared[:len(shared):len(shared)],
+	w.cloud = newProcess(t, dir, "cloud", address+":8471", append(shared[:len(shared):len(shared)], tokens["cloud"],
 		"TANDEM_NODE_ORIGIN=1", "TANDEM_PEER_NAME=home", "TANDEM_SCHEDULER_MODE=standby"))
 	t.Cleanup(func() {
 		_, _ = w.home.kill(), w.cloud.kill()

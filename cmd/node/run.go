@@ -90,5 +90,11 @@ func (n *node) runLoops(ctx context.Context) error {
 	for _, l := range n.loops {
 		g.Go(func() error { return l.Run(ctx) })
 	}
-	return g.Wait()
+	err := g.Wait()
+	if n.contact != nil {
+		closing, stop := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer stop()
+		err = errors.Join(err, n.contact.Close(closing))
+	}
+	return err
 }

@@ -45,6 +45,7 @@ func (o *options) serve(ctx context.Context, out outside) (err error) {
 	if err != nil {
 		return err
 	}
+	n.configFile = o.configFile
 	l, err := net.Listen("tcp", c.HTTP.Listen)
 	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {

@@ -108,7 +108,7 @@ func TestAStopDoesNotWaitForASlowCaller(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	w.cloud.start()
-	secret, err := os.ReadFile(filepath.Join(w.cloud.dir, "..", "peer.token"))
+	secret, err := os.ReadFile(filepath.Join(w.cloud.dir, "..", "cloud.token"))
 	must(t, err)
 	c, err := net.Dial("tcp", strings.TrimPrefix(w.cloud.url, "http://"))
 	must(t, err)

@@ -13,8 +13,9 @@ func unpairCommand(o *options) *cobra.Command {
 		Use:   "unpair",
 		Short: "Forget the other node, and let it in no more",
 		Long: `Forget the other node: the secret that both share is replaced here, and with it goes
-how far each has read of the other. What came from there stays. Take the section peer
-out of the configuration afterwards. A node at home that stays on its own is then
+how far each has read of the other. What came from there stays. From then on this node
+calls nobody and lets nobody in, whatever secret it has, until tandem pair. Take the
+section peer out of the configuration afterwards. A node at home that stays on its own is then
 where its accounts live: people log in there as before.`,
 		Example: "  tandem unpair --config configs/local.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -28,9 +29,9 @@ where its accounts live: people log in there as before.`,
 }
 
 func (o *options) reportUnpaired(done pairing.Unpaired) {
-	fmt.Fprintf(o.out, "%s is forgotten.\n", done.Peer)
+	fmt.Fprintf(o.out, "%s is forgotten, and is let in no more until tandem pair.\n", done.Peer)
 	if done.SecretFixed {
-		fmt.Fprintln(o.out, "It can still call: the secret stands in the configuration, where only you can take it out.")
+		fmt.Fprintln(o.out, "The secret still stands in the configuration (peer.token, or its variable). Take it out: it opens nothing here any more.")
 	}
 	fmt.Fprintln(o.out, "Take the section peer out of the configuration (or name another node there, and pair), and restart the node.")
 	if done.Home {

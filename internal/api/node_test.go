@@ -123,7 +123,7 @@ func (n *node) wire() {
 		Todos: todos.NewStore(n.db, n.log, zone), Scheduler: scheduler.NewStore(n.db, n.log, messages), Tokens: tokens, Replica: n.log,
 		Letters: letters.NewBox(n.db, letters.Options{}), Compare: server.CompareSoon,
 		Peer: &Peer{
-			Name: "local", Match: func(s string) bool { return s == peerSecret }, Pairing: func(s string) bool { return s == pairCode }, Server: server,
+			Name: "local", Match: func(s string) bool { return s == peerSecret }, Pairing: func(s string) bool { return s == pairCode }, Server: server, TurnedAway: server.TurnedAway,
 		},
 		Link:  func() SyncState { return SyncState{Status: server.Status()} },
 		Ready: func(context.Context) error { return n.ill }, Secret: []byte("the node's own"), Version: "test",

@@ -19,6 +19,10 @@ type Peer struct {
 	Match  func(secret string) bool // in constant time
 	Server http.Handler             // of every path under /peer/
 
+	// TurnedAway is told who was not let in, as it calls itself, and whether it had the
+	// secret.
+	TurnedAway func(name string, secret bool)
+
 	// Pairing reports whether a code makes its bearer the peer-to-be, who may call
 	// PairPath and nothing else. It counts the tries.
 	Pairing func(code string) bool
@@ -36,9 +40,13 @@ func (p *Peer) guard(a *api) echo.MiddlewareFunc {
 				return next(c)
 			}
 			presented := bearer(req.Header.Get("Authorization"))
-			known := req.URL.Path != PairPath && p.Match(presented) && req.Header.Get(link.NodeHeader) == p.Name
+			name, secret := req.Header.Get(link.NodeHeader), p.Match(presented)
+			known := req.URL.Path != PairPath && secret && name == p.Name
 			if req.URL.Path == PairPath { // whoever calls it says its name in the body
 				known = p.Pairing(presented)
+			}
+			if !known && req.URL.Path != PairPath {
+				p.TurnedAway(name, secret)
 			}
 			if !known {
 				return a.problem(req.Context(), "peer", errNotPeer)

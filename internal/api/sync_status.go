@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"tandem/internal/sqlite"
@@ -25,7 +26,7 @@ type SyncState struct {
 const asideShown = 20
 
 type syncBody struct {
-	State      string          `json:"state" enum:"ok,catching_up,offline,paused,attention,alone" doc:"alone: this node has no peer"`
+	State      string          `json:"state" enum:"ok,catching_up,offline,paused,attention,alone" doc:"alone: this node has no peer, or was parted from it, or has never met it"`
 	Code       string          `json:"code,omitempty" doc:"What is the matter; stable"`
 	Detail     string          `json:"detail" doc:"How it stands and what to do about it, for a person"`
 	Banner     string          `json:"banner,omitempty" doc:"Where a direction has not worked for a day: to be shown until it is gone"`
@@ -134,7 +135,9 @@ func showSync(s SyncState, now time.Time, admin bool) syncBody {
 		b.Detail = "What is written on one node is on the other at once."
 	case b.State == link.CatchingUp && b.Detail == "":
 		b.Detail = "What was written while the nodes were apart is crossing."
-	case !admin && slices.Contains([]string{link.CodeAside, link.CodeHeld, link.CodeLetters}, b.Code):
+	case admin:
+		b.Detail = s.forAdmins()
+	case slices.Contains([]string{link.CodeAside, link.CodeHeld, link.CodeLetters}, b.Code):
 		b.Detail = "Something that came waits for an admin. All else crosses."
 	}
 	if s.Silent > 0 {
@@ -157,6 +160,15 @@ func showSync(s SyncState, now time.Time, admin bool) syncBody {
 		}
 	}
 	return b
+}
+
+// forAdmins is all that is known of what is wrong, and what to do about it.
+func (s SyncState) forAdmins() string {
+	text := s.Detail
+	if s.Reason != "" {
+		text += " (" + s.Reason + ")"
+	}
+	return strings.TrimSpace(text + " " + s.Mend)
 }
 
 func showWay(success int64, pending *int64) *syncWay {

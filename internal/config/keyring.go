@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -9,13 +10,15 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
+	"syscall"
 )
 
 // Keyring is what a running node knows of the secret that it shares with its peer.
 // It may change while others read it: each call sees the newest.
 type Keyring struct {
-	path string // of the file it is in; empty where it stands in the configuration
-	held atomic.Pointer[Secrets]
+	path  string // of the file it is in; empty where it stands in the configuration
+	held  atomic.Pointer[Secrets]
+	place string
 }
 
 // OpenKeyring is LoadPeerSecret for a node that runs.
@@ -27,9 +30,35 @@ func OpenKeyring(c Config, rand io.Reader) (*Keyring, error) {
 	k := &Keyring{}
 	if c.Peer.Token == "" {
 		k.path = c.Peer.TokenFile
+		k.place = placeOf(k.path)
 	}
 	k.held.Store(&s)
 	return k, nil
+}
+
+// Place tells the file that the secret is in from all others, on this machine and on
+// others, and says nothing else. It is empty where that is not known.
+func (k *Keyring) Place() string { return k.place }
+
+// placeOf goes by the folder, since each change of the secret puts another file there.
+func placeOf(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		path = to
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	info, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return ""
+	}
+	folder, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(boot, "%d %d %s", folder.Dev, folder.Ino, filepath.Base(path)))
+	return base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
 // Send is the secret that this node presents.

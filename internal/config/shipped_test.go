@@ -21,13 +21,13 @@ func TestShippedConfigsWorkTogetherOnOneMachine(t *testing.T) {
 	equal(t, "local", local, Config{
 		Node:      Node{Name: "local", Origin: 0, Data: "data/local"},
 		HTTP:      HTTP{Listen: "127.0.0.1:8470"},
-		Peer:      Peer{Name: "cloud", URL: "http://127.0.0.1:8471", TokenFile: "data/peer.token"},
+		Peer:      Peer{Name: "cloud", URL: "http://127.0.0.1:8471", TokenFile: "data/local.token"},
 		Scheduler: Scheduler{Mode: Active},
 	})
 	equal(t, "cloud", cloud, Config{
 		Node:      Node{Name: "cloud", Origin: 1, Data: "data/cloud"},
 		HTTP:      HTTP{Listen: "127.0.0.1:8471"},
-		Peer:      Peer{Name: "local", TokenFile: "data/peer.token"},
+		Peer:      Peer{Name: "local", TokenFile: "data/cloud.token"},
 		Scheduler: Scheduler{Mode: Standby},
 	})
 	equal(t, "the url leads to the cloud", local.Peer.URL, "http://"+cloud.HTTP.Listen)

@@ -41,6 +41,7 @@ type Contact struct {
 	mu    gosync.Mutex
 	known touch
 	filed touch // as in the file
+	met   bool  // whether the peer's log was ever read, before this process
 }
 
 // Options are what a Contact needs.
@@ -58,12 +59,13 @@ func New(o Options) *Contact { return &Contact{Options: o} }
 
 // touch is what is known of the last successes. Unix ms.
 type touch struct {
-	fetched, offered int64
+	known            int64 // since when the peer is one that should be in touch
+	fetched, offered int64 // 0: never
 	told             int64 // when the owner was last told of the silence that lasts; 0: none does
 }
 
 // since is when the direction that has been silent for longer last worked.
-func (t touch) since() int64 { return min(t.fetched, t.offered) }
+func (t touch) since() int64 { return max(t.known, min(t.fetched, t.offered)) }
 
 func (t touch) late(now int64) bool { return now-t.since() >= silenceTold.Milliseconds() }
 
@@ -88,6 +90,10 @@ func (c *Contact) look(ctx context.Context) error {
 	}
 	status, now := c.Status(), c.DB.Now()
 	t = c.advance(t, status, now.UnixMilli())
+	if status.Code == link.CodeParted { // nobody waits for the other one
+		t.known, t.told = now.UnixMilli(), 0
+		return c.keep(ctx, t)
+	}
 	next := t
 	switch {
 	case c.lasts(t, now) && (t.told == 0 || now.UnixMilli()-t.told >= silenceTold.Milliseconds()):
@@ -108,20 +114,49 @@ func (c *Contact) look(ctx context.Context) error {
 	return c.tell(ctx, next, owner, status.Detail)
 }
 
+// Close writes down what is known, since the process ends; the loop has ended.
+func (c *Contact) Close(ctx context.Context) error {
+	t := c.last()
+	if t == (touch{}) {
+		return nil
+	}
+	if t = c.advance(t, c.Status(), c.DB.Now().UnixMilli()); t == c.filed {
+		return nil
+	}
+	return c.write(ctx, t, func(*sqlite.Tx) error { return nil })
+}
+
 // State is how the link stands, with what is known from before this process, and since
 // when one direction works no more, where that is a day or longer: Unix ms, 0: both do.
+// Two that have never been in touch are not yet a pair.
 func (c *Contact) State() (s link.Status, silent int64) {
 	s, t := c.Status(), c.last()
+	if s.Code == link.CodeParted {
+		return s, 0
+	}
 	if s.FetchedAt == 0 {
 		s.FetchedAt = t.fetched
 	}
 	if s.OfferedAt == 0 {
 		s.OfferedAt = t.offered
 	}
+	if c.never(t, s) {
+		s.State, s.Code = link.Alone, link.CodeStranger
+		s.Detail = fmt.Sprintf("%s and %s have never been in touch: they are no pair yet.", c.Node, c.Peer)
+		return s, 0
+	}
 	if t.late(c.DB.Now().UnixMilli()) && t != (touch{}) {
 		silent = t.since()
 	}
 	return s, silent
+}
+
+// never reports whether the nodes have not met in any way, and nothing says why.
+func (c *Contact) never(t touch, s link.Status) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waits := s.State == link.CatchingUp || s.Code == link.CodeSilent
+	return waits && t != (touch{}) && !c.met && t.fetched+t.offered+s.HeardAt == 0
 }
 
 // begin returns what is known; of a peer that is new, that it is known since now.
@@ -130,16 +165,19 @@ func (c *Contact) begin(ctx context.Context) (touch, error) {
 		return t, nil
 	}
 	t, found, err := sqlite.ReadOne(ctx, c.DB, func(r sqlite.Row) (t touch, err error) {
-		return t, r.Scan(&t.fetched, &t.offered, &t.told)
-	}, `SELECT fetched_at, offered_at, coalesce(told_at, 0) FROM sync_contact WHERE peer = ?`, c.Peer)
+		return t, r.Scan(&t.known, &t.fetched, &t.offered, &t.told)
+	}, `SELECT known_at, fetched_at, offered_at, coalesce(told_at, 0) FROM sync_contact WHERE peer = ?`, c.Peer)
+	if err != nil {
+		return t, err
+	}
+	_, met, err := sqlite.ReadOne(ctx, c.DB, sqlite.Value[int], `SELECT 1 FROM sync_cursors WHERE peer = ?`, c.Peer)
 	if err != nil {
 		return t, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.filed = t; !found {
-		now := c.DB.Now().UnixMilli()
-		t = touch{fetched: now, offered: now}
+	if c.filed, c.met = t, met; !found {
+		t.known = c.DB.Now().UnixMilli()
 	}
 	c.known = t
 	return t, nil
@@ -148,12 +186,12 @@ func (c *Contact) begin(ctx context.Context) (touch, error) {
 // advance notes successes by the clock of now: what was noted by one that was ahead
 // would hide a silence until then.
 func (c *Contact) advance(t touch, s link.Status, now int64) touch {
-	t = touch{min(t.fetched, now), min(t.offered, now), min(t.told, now)}
+	t = touch{min(t.known, now), min(t.fetched, now), min(t.offered, now), min(t.told, now)}
 	if s.FetchedAt != c.saw[0] {
-		t.fetched = now
+		t.fetched = min(s.FetchedAt, now)
 	}
 	if s.OfferedAt != c.saw[1] {
-		t.offered = now
+		t.offered = min(s.OfferedAt, now)
 	}
 	c.saw = [2]int64{s.FetchedAt, s.OfferedAt}
 	return t
@@ -177,7 +215,7 @@ func (c *Contact) keep(ctx context.Context, t touch) error {
 	c.mu.Lock()
 	c.known = t
 	near := func(a, b int64) bool { return max(a-b, b-a) < contactKept.Milliseconds() }
-	enough := near(t.fetched, c.filed.fetched) && near(t.offered, c.filed.offered) && t.told == c.filed.told
+	enough := near(t.known, c.filed.known) && near(t.fetched, c.filed.fetched) && near(t.offered, c.filed.offered) && t.told == c.filed.told
 	c.mu.Unlock()
 	if enough {
 		return nil
@@ -232,11 +270,11 @@ func (c *Contact) silence(t touch, now time.Time, zone, why string) (title, body
 func (c *Contact) write(ctx context.Context, t touch, do func(*sqlite.Tx) error) error {
 	err := c.DB.Write(ctx, func(tx *sqlite.Tx) error {
 		if _, err := tx.Exec(`
-			INSERT INTO sync_contact (peer, fetched_at, offered_at, told_at)
-			VALUES (?, ?, ?, nullif(?, 0))
+			INSERT INTO sync_contact (peer, known_at, fetched_at, offered_at, told_at)
+			VALUES (?, ?, ?, ?, nullif(?, 0))
 			ON CONFLICT (peer) DO UPDATE
-			SET fetched_at = excluded.fetched_at, offered_at = excluded.offered_at, told_at = excluded.told_at`,
-			c.Peer, t.fetched, t.offered, t.told); err != nil {
+			SET known_at = excluded.known_at, fetched_at = excluded.fetched_at, offered_at = excluded.offered_at, told_at = excluded.told_at`,
+			c.Peer, t.known, t.fetched, t.offered, t.told); err != nil {
 			return err
 		}
 		return do(tx)

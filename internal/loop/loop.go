@@ -28,12 +28,13 @@ type Loop struct {
 	work  func(context.Context) error
 	log   *slog.Logger
 	wake  chan struct{}
+	again chan struct{}
 }
 
 // New returns a loop that is not yet running. Every is the longest time between
 // two rounds; work that learns of events in other ways is woken.
 func New(name string, every time.Duration, log *slog.Logger, work func(context.Context) error) *Loop {
-	return &Loop{name: name, every: every, work: work, log: log.With("loop", name), wake: make(chan struct{}, 1)}
+	return &Loop{name: name, every: every, work: work, log: log.With("loop", name), wake: make(chan struct{}, 1), again: make(chan struct{}, 1)}
 }
 
 // Wake asks for a round soon. It never blocks, and calls made before the round
@@ -41,6 +42,14 @@ func New(name string, every time.Duration, log *slog.Logger, work func(context.C
 func (l *Loop) Wake() {
 	select {
 	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Again is Wake for when what made the work fail has changed: it ends the backoff too.
+func (l *Loop) Again() {
+	select {
+	case l.again <- struct{}{}:
 	default:
 	}
 }
@@ -72,6 +81,9 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-timer.C:
 		case <-wake:
 			timer.Stop()
+		case <-l.again:
+			timer.Stop()
+			failures = 0
 		}
 	}
 }

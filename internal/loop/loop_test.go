@@ -87,6 +87,31 @@ func TestFailingWorkBacksOffWhateverWakesItAndPanicsEndOnlyTheRound(t *testing.T
 	})
 }
 
+// What has changed that the work failed for need not wait for the backoff.
+func TestFailingWorkIsTriedAgainAtOnceWhenItsReasonHasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rounds atomic.Int32
+		l := loop.New("z", time.Hour, slog.New(slog.DiscardHandler), func(context.Context) error {
+			rounds.Add(1)
+			return errors.New("not yet")
+		})
+		stop := run(l)
+		pass(10 * time.Minute)
+		before := rounds.Load()
+		l.Wake()
+		pass(0)
+		if got := rounds.Load(); got != before {
+			t.Errorf("%d rounds more since it was woken", got-before)
+		}
+		l.Again()
+		pass(0)
+		if got := rounds.Load(); got != before+1 {
+			t.Errorf("%d rounds more when its reason has changed, want 1", got-before)
+		}
+		stop()
+	})
+}
+
 func TestWhatTheWorkHasToldIsNotToldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

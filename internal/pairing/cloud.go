@@ -119,7 +119,7 @@ func (p *Pairing) letIn(ctx context.Context, code string, in visit, out *welcome
 	if err != nil {
 		return err
 	}
-	if err := p.replaceSecret(config.NewSecret()); err != nil {
+	if err := p.reunite(config.NewSecret()); err != nil {
 		return err
 	}
 	p.Crash("pair.opened")

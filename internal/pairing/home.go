@@ -112,7 +112,7 @@ func (p *Pairing) Join(ctx context.Context, in Request) (Plan, error) {
 		return plan, err
 	}
 	p.Crash("pair.copied")
-	if err := p.replaceSecret(config.Secret(answer.Secret)); err != nil {
+	if err := p.reunite(config.Secret(answer.Secret)); err != nil {
 		return plan, err
 	}
 	p.Logger.InfoContext(ctx, "paired", "peer", p.Peer.Name, "accounts_moved", len(looked.Matched), "accounts_sent", len(looked.Lacking))

@@ -41,6 +41,7 @@ type Options struct {
 	Peer      config.Peer
 	Authority bool // accounts live here
 	Keys      *config.Keyring
+	Parting   *Parting
 	Users     *users.Store
 	Todos     *sqlite.DB
 	Log       *sync.Log
@@ -48,7 +49,7 @@ type Options struct {
 	Hello     func() link.Hello
 	Caller    *link.Peer        // by the secret; nil: this node does not call
 	Transport http.RoundTripper // for the call that goes by a code
-	Changed   func()            // called when another secret holds
+	Changed   func()            // called when another secret holds, and when the nodes are parted or a pair again
 	Now       func() time.Time
 	Crash     func(point string) // called at the points pair.*, rotate.* and unpair.*
 	Logger    *slog.Logger
@@ -71,6 +72,18 @@ func (p *Pairing) pairable() error {
 // Calls are what the peer may bring to a node that is called.
 func (p *Pairing) Calls() []link.Call {
 	return []link.Call{link.Answering("pair", p.answer), link.Answering("secret", p.answerRotate)}
+}
+
+// reunite keeps the secret of a new pair, and forgets that the two were parted.
+func (p *Pairing) reunite(secret config.Secret) error {
+	if err := p.Keys.Replace(secret); err != nil {
+		return err
+	}
+	if err := p.Parting.end(); err != nil {
+		return err
+	}
+	p.Changed()
+	return nil
 }
 
 // replaceSecret keeps another secret, or two for as long as it changes, and has them

@@ -72,12 +72,16 @@ func (c *Client) Loops() []*loop.Loop {
 	return c.loops()
 }
 
-// Wake has each of the loops look at once: something has changed that may let it.
+// Wake has each of the loops look at once, whether it fails or not: something has
+// changed that may let it.
 func (c *Client) Wake() {
 	for _, l := range c.loops() {
-		l.Wake()
+		l.Again()
 	}
 }
+
+// BreakOff ends what is under way: it begins anew where it may.
+func (c *Client) BreakOff() { c.live.breakOff(time.Now()) }
 
 func (c *Client) loops() []*loop.Loop {
 	all := []*loop.Loop{c.beatLoop, c.fetchLoop, c.offerLoop, c.compareLoop}
@@ -117,7 +121,7 @@ func (c *Client) exchangeHellos(ctx context.Context) (theirs Hello, err error) {
 	if err := theirs.Check(mine, c.name); err != nil {
 		return theirs, err
 	}
-	if err := c.meet(ctx, theirs); err != nil {
+	if err := c.meet(ctx, mine, theirs); err != nil {
 		return theirs, err
 	}
 	read, known := c.status.read()

@@ -256,7 +256,7 @@ func TestNodeThatCannotBeThePeerIsRefusedAndMovesNoRows(t *testing.T) {
 		"a copy of this node":       {link.Hello{Node: "local", Origin: 0, Protocol: link.Protocol}, "peer_self"},
 		"one of this node's name":   {link.Hello{Node: "local", Origin: 1, Protocol: link.Protocol}, "peer_self"},
 		"one of this node's origin": {link.Hello{Node: "cloud", Origin: 0, Protocol: link.Protocol}, "peer_self"},
-		"one of another name":       {link.Hello{Node: "other", Origin: 1, Protocol: link.Protocol}, "peer_refused"},
+		"one of another name":       {link.Hello{Node: "other", Origin: 1, Protocol: link.Protocol}, "peer_name"},
 		"one of a newer protocol":   {link.Hello{Node: "cloud", Origin: 1, Protocol: link.Range{Min: 2, Max: 2}}, "peer_version"},
 		"one of an older protocol":  {link.Hello{Node: "cloud", Origin: 1, Protocol: link.Range{Max: 0, Min: -1}}, "peer_version"},
 		"one that says nothing":     {link.Hello{}, "peer_stranger"},
@@ -304,7 +304,7 @@ func TestEachNodeSeesThatTheOtherIsNotItsPeer(t *testing.T) {
 		want  error
 	}{
 		{me, me, "local", link.ErrPeerSelf},
-		{peer, me, "other", link.ErrPeerRefused},
+		{peer, me, "other", link.ErrPeerName},
 		{link.Hello{Node: "cloud", Origin: 1, Protocol: link.Range{Min: 2, Max: 2}}, me, "cloud", link.ErrPeerVersion},
 	} {
 		if err := c.h.Check(c.me, c.name); !errors.Is(err, c.want) {

@@ -63,7 +63,10 @@ func (e *end) introduce(ctx context.Context) (h Hello, err error) {
 }
 
 // meet takes in what the peer said of itself.
-func (e *end) meet(ctx context.Context, theirs Hello) error {
+func (e *end) meet(ctx context.Context, mine, theirs Hello) error {
+	if e.status.sharesFile(theirs.SecretAt == mine.SecretAt && mine.SecretAt != "") {
+		e.logger.WarnContext(ctx, "both nodes keep their secret in one file: give each a peer.token_file of its own, and pair them again", "peer", e.name)
+	}
 	if err := e.raise(ctx, theirs.Highest); err != nil {
 		return err
 	}

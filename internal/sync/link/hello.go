@@ -48,14 +48,15 @@ type Hello struct {
 	Scheduler   string              `json:"scheduler"` // active, standby or off
 	Now         int64               `json:"now"`       // Unix ms
 	PageLimit   int                 `json:"page_limit"`
-	Schemas     map[string][]string `json:"schemas"`            // table to the fields that this version knows
-	Highest     map[string][2]int64 `json:"highest"`            // table to the largest id of each origin
-	Aside       []sync.Quarantined  `json:"aside"`              // what it could not take or send, oldest first
-	Parked      []letters.Parked    `json:"parked,omitempty"`   // letters that it could not take or send, newest first
-	Compared    *Comparison         `json:"compared,omitempty"` // the last one, from who makes them
-	Compare     bool                `json:"compare,omitempty"`  // somebody there wants one, and the other is to make it
-	Pending     *int64              `json:"pending,omitempty"`  // entries of its log that the other has not read
-	Read        *string             `json:"read,omitempty"`     // how far it has read the other's log, as it stands in its file
+	Schemas     map[string][]string `json:"schemas"`             // table to the fields that this version knows
+	Highest     map[string][2]int64 `json:"highest"`             // table to the largest id of each origin
+	Aside       []sync.Quarantined  `json:"aside"`               // what it could not take or send, oldest first
+	Parked      []letters.Parked    `json:"parked,omitempty"`    // letters that it could not take or send, newest first
+	Compared    *Comparison         `json:"compared,omitempty"`  // the last one, from who makes them
+	Compare     bool                `json:"compare,omitempty"`   // somebody there wants one, and the other is to make it
+	Pending     *int64              `json:"pending,omitempty"`   // entries of its log that the other has not read
+	SecretAt    string              `json:"secret_at,omitempty"` // tells the file of its secret from all others; empty: nobody knows
+	Read        *string             `json:"read,omitempty"`      // how far it has read the other's log, as it stands in its file
 }
 
 // readHello reads a greeting as far as it can be read: one of another protocol may
@@ -82,7 +83,7 @@ func (h Hello) Check(me Hello, name string) error {
 	case h.Node == me.Node || h.Origin == me.Origin || h.Incarnation == me.Incarnation && h.Incarnation != "":
 		return ErrPeerSelf.Because(fmt.Errorf("it says that it is %.40q, origin %d", h.Node, h.Origin))
 	case h.Node != name:
-		return ErrPeerRefused.Because(fmt.Errorf("it says that it is %.40q, not %q", h.Node, name))
+		return ErrPeerName.Because(fmt.Errorf("it says that it is %.40q, not %q", h.Node, name))
 	case !h.Protocol.meets(me.Protocol):
 		older, its := h, "there"
 		if h.Protocol.Min > me.Protocol.Max {

@@ -72,7 +72,7 @@ func TestGreetingOfAnotherProtocolIsReadAsFarAsItGoes(t *testing.T) {
 		`{"node":"cloud"`:                                                             link.ErrPeerStranger,
 		`{"node":"local","origin":1,"protocol":1}`:                                    link.ErrPeerSelf,
 		`{"node":"cloud","origin":0,"protocol":1}`:                                    link.ErrPeerSelf,
-		`{"node":"shed","origin":1,"protocol":1}`:                                     link.ErrPeerRefused,
+		`{"node":"shed","origin":1,"protocol":1}`:                                     link.ErrPeerName,
 	} {
 		local, cloud := pair(t)
 		l := newLine(cloud)

@@ -29,7 +29,9 @@ const callLimit = 75 * time.Second
 var (
 	ErrPeerAway     = fault.New(fault.Unavailable, "peer_away", "The other node cannot be reached.")
 	ErrPeerStranger = fault.New(fault.Unavailable, "peer_stranger", "What answers at peer.url is not a node of this kind. Is peer.url right, and does the proxy before it pass /peer/ on?")
-	ErrPeerRefused  = fault.New(fault.Unavailable, "peer_refused", "The other node refuses this one. Both need the same peer secret, and each must name the other in peer.name.")
+	ErrPeerRefused  = fault.New(fault.Unavailable, "peer_refused", "The other node does not let this one in: it does not know its secret, or names another node in peer.name. So it is where two were never paired, or where one was unpaired, begun anew, or paired with another node.")
+	ErrPeerName     = fault.New(fault.Unavailable, "peer_name", "The node at the other end is not the one that peer.name says, so nothing crosses.")
+	ErrPeerAlone    = fault.New(fault.Unavailable, "peer_alone", "The node at peer.url has no section peer in its configuration, so it lets nobody in.")
 	ErrPeerFailed   = fault.New(fault.Unavailable, "peer_failed", "The other node answered with an error.")
 	ErrPeerFull     = fault.New(fault.Unavailable, "peer_disk_full", "The disk of the other node is full, so it takes and sends nothing. Free some space there: what waits crosses by itself then.")
 	ErrPeerTooLarge = fault.New(fault.Unavailable, "peer_too_large", "Something on the way to the other node takes no call of that size. Raise the limit of the proxy before it to 2 MiB.")
@@ -145,21 +147,39 @@ func judge(res *http.Response) error {
 	case res.StatusCode == http.StatusRequestEntityTooLarge:
 		return ErrPeerTooLarge.Because(fmt.Errorf("%d with content type %.80q", res.StatusCode, kind))
 	case kind == "application/problem+json":
-		var p struct{ Code string }
-		_ = json.NewDecoder(io.LimitReader(res.Body, 4<<10)).Decode(&p)
-		failed := ErrPeerFailed
-		if p.Code == sqlite.ErrFull.Code {
-			failed = ErrPeerFull
-		}
-		return failed.Because(fmt.Errorf("%d %.80q", res.StatusCode, p.Code))
+		return judgeProblem(res)
 	case res.StatusCode == http.StatusNoContent:
 		return nil
 	case kind != "application/json":
-		return ErrPeerStranger.Because(fmt.Errorf("%d with content type %.80q", res.StatusCode, kind))
+		return ErrPeerStranger.Because(errors.New(strange(res, kind)))
 	case res.StatusCode >= 300:
 		return ErrPeerFailed.Because(fmt.Errorf("%d", res.StatusCode))
 	}
 	return nil
+}
+
+func judgeProblem(res *http.Response) error {
+	var p struct{ Code, Detail string }
+	_ = json.NewDecoder(io.LimitReader(res.Body, 4<<10)).Decode(&p)
+	why := fmt.Errorf("%d %.80q: %.200q", res.StatusCode, p.Code, p.Detail)
+	switch {
+	case p.Code == sqlite.ErrFull.Code:
+		return ErrPeerFull.Because(why)
+	case res.Request != nil && strings.HasSuffix(res.Request.URL.Path, "/hello") && p.Code == errNoRoute.Code:
+		return ErrPeerAlone // each node that has a peer takes a greeting
+	}
+	return ErrPeerFailed.Because(why)
+}
+
+// strange says what answered that is not a node.
+func strange(res *http.Response, kind string) string {
+	switch to := res.Header.Get("Location"); {
+	case res.StatusCode >= 300 && res.StatusCode < 400 && to != "":
+		return fmt.Sprintf("it leads elsewhere, with %d to %.200q, and this node follows nobody with its secret", res.StatusCode, to)
+	case res.StatusCode == http.StatusTooManyRequests:
+		return "429: something before it has had too many requests"
+	}
+	return fmt.Sprintf("%d with content type %.80q", res.StatusCode, kind)
 }
 
 func (p *Peer) answer(res *http.Response) ([]byte, error) {

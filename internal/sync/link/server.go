@@ -3,9 +3,11 @@ package link
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	gosync "sync"
@@ -30,6 +32,14 @@ type Server struct {
 	started int64       // Unix ms
 	compare atomic.Bool // the peer is asked to compare, when it greets next
 	gate    gate
+	refused refused
+}
+
+// refused is the last call in the peer's place that was not let in.
+type refused struct {
+	mu   gosync.Mutex
+	at   int64
+	name string
 }
 
 // gate is what keeps calls of the peer waiting, or out.
@@ -115,7 +125,7 @@ func (s *Server) greeted(w http.ResponseWriter, r *http.Request) error {
 	s.bar(err)
 	s.status.called(mine.Now)
 	if s.status.note(lineHello, err) == nil {
-		if err := s.meet(r.Context(), theirs); err != nil {
+		if err := s.meet(r.Context(), mine, theirs); err != nil {
 			return err
 		}
 		s.status.met(theirs, mine.Now, apart(theirs.Now, mine.Now))
@@ -130,12 +140,40 @@ func (s *Server) greeted(w http.ResponseWriter, r *http.Request) error {
 // silence is how long the peer may not call before it counts as away: three greetings.
 const silence = time.Minute
 
-var errSilent = fault.New(fault.Unavailable, "peer_silent", "The other node has not called for more than a minute. Does it run, and does its peer.url lead here?")
+var errSilent = fault.New(fault.Unavailable, CodeSilent, "The other node has not called for more than a minute.")
 
-// Status returns how the last calls went.
+// Status returns how the last calls went. Where the peer has not been heard of when it
+// should have, and somebody was not let in, that is why.
 func (s *Server) Status() Status {
 	s.listen()
-	return s.status.snapshot(s.name)
+	out := s.status.snapshot(s.name)
+	now := s.hello().Now
+	s.refused.mu.Lock()
+	defer s.refused.mu.Unlock()
+	if r := &s.refused; r.at > out.HeardAt && now-r.at <= silence.Milliseconds() && now-out.HeardAt > helloEvery.Milliseconds()*3/2 {
+		out.State, out.Code, out.Reason = Attention, CodeTurnedAway, ""
+		out.Detail = fmt.Sprintf("%s calls and is not let in: it does not have the secret of this node.", s.name)
+		if r.name != s.name {
+			out.Detail = fmt.Sprintf("A node that calls itself %s calls and is not let in: peer.name here is %s.", r.name, s.name)
+		}
+	}
+	return out
+}
+
+// aName is what a node may be called.
+var aName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
+
+// TurnedAway is told of each call that was not let in: whose it was as it says, and
+// whether it came with the right secret. Neither a name that is none nor a stranger's is
+// worth a word.
+func (s *Server) TurnedAway(name string, secret bool) {
+	if !aName.MatchString(name) || name != s.name && !secret {
+		return
+	}
+	now := s.hello().Now
+	s.refused.mu.Lock()
+	defer s.refused.mu.Unlock()
+	s.refused.at, s.refused.name = now, name
 }
 
 // CompareSoon has the nodes compared as soon as they are at rest: the peer, which does

@@ -3,11 +3,13 @@ package link
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/url"
 	"slices"
-	"strings"
+	"strconv"
 	gosync "sync"
 	"time"
 
@@ -23,6 +25,7 @@ const (
 	Offline    = "offline"     // the other node cannot be reached, or does not call
 	Paused     = "paused"      // the nodes speak different protocols
 	Attention  = "attention"   // somebody has to look
+	Alone      = "alone"       // there is nobody at the other end: not yet, or not any more
 )
 
 // The codes of a Status that asks for attention although everything crosses.
@@ -32,6 +35,15 @@ const (
 	CodeSkew  = "clock_skew"
 
 	CodeLetters = "letters_parked"
+)
+
+// The codes of a Status that is Alone, and that of a peer which does not call.
+const (
+	CodeParted   = "parted"
+	CodeStranger = "not_paired"
+	CodeSilent   = "peer_silent"
+
+	CodeTurnedAway = "caller_refused" // the peer calls, and is not let in
 )
 
 // How far apart the clocks are.
@@ -53,9 +65,11 @@ type Status struct {
 	State     string
 	Code      string
 	Detail    string
-	HeardAt   int64 // the last greeting
-	FetchedAt int64 // when the peer's log was last read, or known to be read
-	OfferedAt int64 // when the peer last read this node's
+	Reason    string // the particular one, where it is known; for admins
+	Mend      string // what to do about it; for admins
+	HeardAt   int64  // the last greeting
+	FetchedAt int64  // when the peer's log was last read, or known to be read
+	OfferedAt int64  // when the peer last read this node's
 
 	ToFetch *int64 // entries of the peer's log that are not here; nil: not known yet
 	ToOffer *int64 // entries of this node's log that the peer has not read
@@ -75,11 +89,16 @@ type Status struct {
 	ResetAt int64
 
 	Compared *Comparison // the last one that was made
+
+	OneFile bool // both nodes keep their secret in one file
 }
 
 // Warning is something that keeps nothing from crossing, and waits for a person. Mend
 // is what that person may do, where Detail does not say it.
-type Warning struct{ Code, Detail, Mend string }
+type Warning struct {
+	Code, Detail, Mend string
+	At                 string // the name of the node to do it at; empty: this one
+}
 
 // Broken reports whether Code says why calls fail, and not what else to look at.
 func (s Status) Broken() bool {
@@ -117,6 +136,7 @@ type status struct {
 	reset    string
 	resetAt  int64
 	compared *Comparison
+	oneFile  bool
 
 	told  string // the code of what the log was told last
 	since time.Time
@@ -141,6 +161,16 @@ func (s *status) met(h Hello, at int64, skew time.Duration) {
 	if s.toFetch = h.Pending; s.toFetch != nil && *s.toFetch == 0 && s.fetched > 0 {
 		s.fetched = at
 	}
+}
+
+// sharesFile keeps whether both nodes keep their secret in one file, and reports whether
+// that is news.
+func (s *status) sharesFile(does bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.oneFile
+	s.oneFile = does
+	return does && !was
 }
 
 // anyAside reports whether anything is in quarantine here.
@@ -264,13 +294,14 @@ func (s *status) snapshot(name string) Status {
 		Peer: name, State: OK, HeardAt: s.heard, FetchedAt: s.fetched, OfferedAt: s.offered, ToFetch: s.toFetch, ToOffer: s.toOffer,
 		Version: s.theirs.Version, Scheduler: s.theirs.Scheduler, Skew: s.skew, Quarantine: maps.Clone(s.counts), Aside: slices.Clone(s.theirs.Aside),
 		Parked: slices.Clone(s.parked), ParkedThere: slices.Clone(s.theirs.Parked), Reset: s.reset, ResetAt: s.resetAt, Compared: s.compared,
+		OneFile: s.oneFile,
 	}
 	out.Clock, out.Clocks = clocks(name, s.skew)
 	out.Warnings = out.warnings()
 	switch err := s.failedLocked(); {
 	case err != nil:
 		f := fault.From(err)
-		out.State, out.Code, out.Detail = Attention, f.Code, f.Detail
+		out.State, out.Code, out.Detail, out.Reason = Attention, f.Code, f.Detail, reason(f)
 		switch f.Code {
 		case ErrPeerAway.Code, errSilent.Code:
 			out.State = Offline
@@ -283,26 +314,51 @@ func (s *status) snapshot(name string) Status {
 		out.State = CatchingUp
 	case len(out.Warnings) > 0:
 		first := out.Warnings[0]
-		out.State, out.Code, out.Detail = Attention, first.Code, strings.TrimSpace(first.Detail+" "+first.Mend)
+		out.State, out.Code, out.Detail, out.Mend = Attention, first.Code, first.Detail, first.Mend
 	}
 	return out
 }
 
+// reason is the particular one of a fault, as far as people can use it.
+func reason(f *fault.Error) string {
+	why := f.Unwrap()
+	if call, ok := errors.AsType[*url.Error](why); ok {
+		why = call.Err
+	}
+	if why == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.300s", why)
+}
+
 // warnings are the Warnings, what is most urgent first.
 func (s *Status) warnings() (all []Warning) {
-	held, aside := s.Quarantine[sync.HeldDelete], len(s.Aside)
+	held, aside, heldThere, there := s.Quarantine[sync.HeldDelete], 0, 0, 0
 	for kind, n := range s.Quarantine {
 		if kind != sync.HeldDelete {
 			aside += n
 		}
 	}
-	if held > 0 {
-		all = append(all, Warning{CodeHeld, fmt.Sprintf("%d deletes that came from %s at once are held back.", held, s.Peer),
-			"An admin says whether they were meant: POST /v1/sync/held/decision."})
+	for _, q := range s.Aside {
+		if q.Kind == sync.HeldDelete {
+			heldThere++
+		} else {
+			there++
+		}
 	}
+	const decide = "An admin decides there: POST /v1/sync/held/decision."
+	if held > 0 {
+		all = append(all, Warning{CodeHeld, fmt.Sprintf("%d deletes that came from %s at once are held back here, until an admin says whether they were meant.", held, s.Peer), decide, ""})
+	}
+	if heldThere > 0 {
+		all = append(all, Warning{CodeHeld, fmt.Sprintf("%s deletes of this node are held back at %s, until an admin says there whether they were meant.", most(heldThere), s.Peer), decide, s.Peer})
+	}
+	const find = "An admin finds there why: GET /v1/sync/quarantine."
 	if aside > 0 {
-		all = append(all, Warning{CodeAside, fmt.Sprintf("%d entries could not be taken, here or by %s. All others cross.", aside, s.Peer),
-			"An admin finds why at /v1/sync/quarantine of the node that has them."})
+		all = append(all, Warning{CodeAside, fmt.Sprintf("%d entries could not be taken or sent by this node. All others cross.", aside), find, ""})
+	}
+	if there > 0 {
+		all = append(all, Warning{CodeAside, fmt.Sprintf("%s entries could not be taken or sent by %s. All others cross.", most(there), s.Peer), find, s.Peer})
 	}
 	for _, at := range []struct {
 		node string
@@ -310,13 +366,21 @@ func (s *Status) warnings() (all []Warning) {
 	}{{"this node", s.Parked}, {s.Peer, s.ParkedThere}} {
 		waits := slices.DeleteFunc(slices.Clone(at.list), func(p letters.Parked) bool { return !p.Waits() })
 		if len(waits) > 0 {
-			all = append(all, Warning{CodeLetters, fmt.Sprintf("%d letters ask for what %s cannot do yet.", len(waits), at.node), waits[0].Mend(at.node)})
+			all = append(all, Warning{CodeLetters, fmt.Sprintf("%d letters ask for what %s cannot do yet.", len(waits), at.node), waits[0].Mend(at.node), ""})
 		}
 	}
 	if s.Clock == Red {
 		all = append(all, Warning{Code: CodeSkew, Detail: s.Clocks})
 	}
 	return all
+}
+
+// most is a number of what a greeting tells of, which is not always all.
+func most(n int) string {
+	if n >= toldOf {
+		return fmt.Sprintf("%d or more", n)
+	}
+	return strconv.Itoa(n)
 }
 
 // clocks says how far the peer's clock is off, in a word and, where that matters, in
