@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http/httptest"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 // todoOf is a body that is exactly so many bytes long.
@@ -269,4 +271,49 @@ func TestABodyThatDoesNotArrive(t *testing.T) {
 	n.anna.with("Content-Type", "application/json").send("POST", "/v1/todos", iotest.ErrReader(os.ErrDeadlineExceeded)).refuses(408, "body_too_slow")
 	n.anna.with("Content-Type", "application/json").send("POST", "/v1/todos", iotest.OneByteReader(strings.NewReader(`{"content": "x"}`))).wants(201)
 	equal(t, "rows", n.rows(), strings.Replace(rows, "todos=0", "todos=1", 1))
+}
+
+// connection is an answer's recorder that keeps the last read deadline.
+type connection struct {
+	*httptest.ResponseRecorder
+	until []time.Time
+}
+
+func (c *connection) SetReadDeadline(at time.Time) error { c.until = append(c.until, at); return nil }
+
+// Whoever sends a body has a time to send it in, whether anybody reads it or not. One
+// that has none may be as silent as it likes.
+func TestEachBodyHasATimeToComeIn(t *testing.T) {
+	n := newNode(t)
+	for name, c := range map[string]struct {
+		who          person
+		method, path string
+		body         string
+		deadlines    int // at least; 0: none at all
+	}{
+		"a stranger at the peer's door": {person{node: n}, "POST", "/peer/v1/changes", `{}`, 1},
+		"a stranger":                    {person{node: n}, "POST", "/v1/todos", `{}`, 1},
+		"nowhere":                       {n.anna, "POST", "/nowhere", `{}`, 1},
+		"a question with a body":        {n.anna, "GET", "/v1/todos", `{}`, 1},
+		"the peer, of whom it is read":  {n.local(), "POST", "/peer/v1/changes", `{"from":"","to":"","rows":[]}`, 2},
+		"a question":                    {n.anna, "GET", "/v1/todos", ``, 0},
+		"a question of the peer's":      {n.local(), "GET", "/peer/v1/changes", ``, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
+			for name, values := range c.who.header {
+				r.Header[name] = values
+			}
+			w := &connection{ResponseRecorder: httptest.NewRecorder()}
+			n.handler.ServeHTTP(w, r)
+			if len(w.until) < c.deadlines || c.deadlines == 0 && len(w.until) > 0 {
+				t.Error(w.Code, len(w.until), "deadlines")
+			}
+			for _, at := range w.until {
+				if wait := time.Until(at); wait < 0 || wait > time.Minute {
+					t.Error("it may come for", wait)
+				}
+			}
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -17,12 +18,16 @@ import (
 
 var errBadQuery = fault.New(fault.Malformed, "bad_query", "What follows the question mark in the address cannot be read. Write it in UTF-8, percent-encoded.")
 
-// edge has HEAD answered wherever GET is; the server leaves the body out. The
+// edge gives each body a time in which it has to come: what no handler reads, the server
+// reads after it, and would for ever. It has HEAD answered wherever GET is; the server leaves the body out. The
 // router goes by the request that came, whatever a middleware makes of it, and so
 // does the server: each needs its own.
 type edge struct{ *echo.Echo }
 
 func (e edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // a recorder has none
+	}
 	if r.Method == http.MethodHead {
 		as := *r
 		as.Method = http.MethodGet

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"strconv"
 
 	"tandem/internal/fault"
@@ -13,16 +14,19 @@ import (
 var (
 	errBodyTooLarge   = fault.New(fault.TooLarge, "body_too_large", "The body is too large: at most 16 MiB.")
 	errTooManyEntries = fault.New(fault.TooLarge, "too_many_entries", "The page has too many entries: at most %d.", sync.PageRows)
+	errBodySlow       = fault.New(fault.Unavailable, "body_too_slow", "The body did not arrive in time. Send it again.")
 	errBodyCoding     = fault.New(fault.Malformed, "unsupported_encoding", "The body has a content coding that this node does not know; it knows zstd.")
 )
 
 // body returns the body of a request, unpacked.
-func (s *Server) body(r *http.Request) ([]byte, error) {
-	b, err := readAll(r.Body, r.ContentLength)
+func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	b, err := readAll(atPace(w, r.Body), r.ContentLength)
 	if err == nil {
 		b, err = s.codec.unpack(b, r.Header.Get("Content-Encoding"))
 	}
 	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, errBodySlow.Because(err)
 	case errors.Is(err, errTooLong):
 		return nil, errBodyTooLarge
 	case errors.Is(err, errCoding):

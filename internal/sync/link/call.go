@@ -41,7 +41,7 @@ func Answering[I, O any](path string, do func(ctx context.Context, secret string
 // own answers one of the node's own calls.
 func (s *Server) own(c Call) call {
 	answer := func(w http.ResponseWriter, r *http.Request) error {
-		b, err := s.body(r)
+		b, err := s.body(w, r)
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ type asideAmong struct {
 
 // aside answers which of some entries are in quarantine here.
 func (s *Server) aside(w http.ResponseWriter, r *http.Request) error {
-	b, err := s.body(r)
+	b, err := s.body(w, r)
 	if err != nil {
 		return err
 	}

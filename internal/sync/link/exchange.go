@@ -112,7 +112,7 @@ func (s *Server) give(w http.ResponseWriter, r *http.Request) error {
 
 // receive takes the peer's letters and its acks of this node's.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request) error {
-	b, err := s.body(r)
+	b, err := s.body(w, r)
 	if err != nil {
 		return err
 	}

@@ -24,12 +24,15 @@ var statuses = map[fault.Kind]int{
 // refuse answers with a problem after RFC 9457. The caller hears that it was
 // refused and the log says why: the caller is a program, and has no use for more.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
+	f := fault.From(err)
+	if r.Context().Err() != nil && f.Code != errBodySlow.Code {
 		return // it has gone
 	}
-	f := fault.From(err)
 	status, known := statuses[f.Kind]
 	switch {
+	case f.Code == errBodySlow.Code:
+		status = http.StatusRequestTimeout
+		w.Header().Set("Connection", "close")
 	case f.Code == errNoMethod.Code:
 		status = http.StatusMethodNotAllowed
 	case f.Code == errBodyCoding.Code:

@@ -108,7 +108,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 // greeted answers a greeting with this node's own, whoever greets: the caller sees
 // for itself, and says so at its end too.
 func (s *Server) greeted(w http.ResponseWriter, r *http.Request) error {
-	b, err := s.body(r)
+	b, err := s.body(w, r)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (s *Server) barred() error {
 
 // take applies what the peer offers of its log.
 func (s *Server) take(w http.ResponseWriter, r *http.Request) error {
-	b, err := s.body(r)
+	b, err := s.body(w, r)
 	if err != nil {
 		return err
 	}
