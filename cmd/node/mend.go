@@ -120,6 +120,8 @@ func (n *node) mend(code string) string {
 		return fmt.Sprintf("Free some space on the machine of %s.", peer)
 	case link.ErrPeerTooLarge.Code:
 		return fmt.Sprintf("Raise the limit of the proxy in front of %s to 2 MiB (nginx: client_max_body_size 2m).", peer)
+	case link.ErrPeerHasty.Code, link.ErrPeerAnew.Code:
+		return fmt.Sprintf("Have the proxy in front of %s pass /peer/ on without a cache, and wait 75 s for an answer.", peer)
 	case link.ErrPeerSelf.Code:
 		return fmt.Sprintf("If this node is the copy: give it a node.name and a node.origin of its own %s after %s. If %s is: the same there.", n.restart(), n.line("adopt"), peer)
 	case link.ErrPeerVersion.Code:

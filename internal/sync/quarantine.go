@@ -241,6 +241,7 @@ func (l *Log) QuarantineCounts(ctx context.Context) (map[string]int, error) {
 
 // DiscardTx forgets an entry for good: the row stays as it is here.
 func (l *Log) DiscardTx(tx *sqlite.Tx, q Quarantined) error {
+	tx.AfterCommit(l.Announce) // the people of the other node read of it too
 	_, err := tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ?`, q.Table, q.UID[:])
 	return err
 }
@@ -248,6 +249,7 @@ func (l *Log) DiscardTx(tx *sqlite.Tx, q Quarantined) error {
 // DiscardKindTx is DiscardTx for all that is set aside for one reason, and returns how
 // many entries that were.
 func (l *Log) DiscardKindTx(tx *sqlite.Tx, kind string) (int64, error) {
+	tx.AfterCommit(l.Announce)
 	return tx.Exec(`DELETE FROM sync_quarantine WHERE kind = ?`, kind)
 }
 

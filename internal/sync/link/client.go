@@ -41,6 +41,7 @@ type Client struct {
 
 	patience    patience // with answers to polls; the fetch loop's own
 	lettersSeen string   // the peer's oldest letter that was told of; the fetch loop's own
+	asideSeen   string   // what the peer told of its quarantine with a page; likewise
 }
 
 // ClientOptions are what a Client needs besides the log and the peer.
@@ -95,7 +96,10 @@ func (c *Client) loops() []*loop.Loop {
 func (c *Client) LettersWait() { c.lettersLoop.Wake() }
 
 // Status returns how the last calls went.
-func (c *Client) Status() Status { return c.status.snapshot(c.name) }
+func (c *Client) Status() Status {
+	c.recount(context.Background())
+	return c.status.snapshot(c.name)
+}
 
 // Greet tells the peer who calls and hears who answers. Nothing else is said to a
 // node that turns out to be a copy of this one or to speak another protocol.
@@ -198,8 +202,16 @@ func (c *Client) noting(l line, work func(context.Context) error) func(context.C
 			c.greeted.Store(false)
 		}
 		err = c.status.note(l, err)
+		c.tellAside(ctx)
 		c.status.tell(ctx, c.logger, c.name)
 		return loop.Told(err)
+	}
+}
+
+// tellAside greets soon where the peer does not know what is in quarantine here by now.
+func (c *Client) tellAside(ctx context.Context) {
+	if c.recount(ctx) {
+		c.beatLoop.Wake()
 	}
 }
 

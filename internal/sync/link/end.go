@@ -2,8 +2,11 @@ package link
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
+	"strings"
 	gosync "sync"
 
 	"tandem/internal/sync"
@@ -20,6 +23,7 @@ type end struct {
 	status  status
 
 	mu     gosync.Mutex
+	told   string              // what this node's last greeting said of its quarantine, as asideOf has it
 	raised map[string][2]int64 // what the peer's last greeting said of ids
 }
 
@@ -58,8 +62,33 @@ func (e *end) introduce(ctx context.Context) (h Hello, err error) {
 		}
 		h.Pending = &n
 	}
+	e.mu.Lock()
+	e.told = asideOf(counts)
+	e.mu.Unlock()
 	e.status.looked(counts, h.Parked, h.Pending)
 	return h, nil
+}
+
+// recount has the status know what is in quarantine here by now, and reports whether the
+// peer was told something else.
+func (e *end) recount(ctx context.Context) (news bool) {
+	counts, err := e.log.QuarantineCounts(ctx)
+	if err != nil {
+		return false // whoever asks next will see
+	}
+	e.status.counted(counts)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.told != asideOf(counts)
+}
+
+// asideOf writes down how much is in quarantine, of each kind.
+func asideOf(counts map[string]int) string {
+	var all []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		all = append(all, fmt.Sprint(kind, " ", counts[kind]))
+	}
+	return strings.Join(all, ", ")
 }
 
 // meet takes in what the peer said of itself.

@@ -121,6 +121,7 @@ func (c *Client) get(ctx context.Context, cursor string, wait time.Duration) (*a
 	if c.letters != nil {
 		query.Set(lettersSet, c.lettersSeen)
 	}
+	query.Set(asideSet, c.asideSeen)
 	b, err := c.peer.exchange(ctx, c.peer.http, http.MethodGet, "changes?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
@@ -147,6 +148,11 @@ func (c *Client) get(ctx context.Context, cursor string, wait time.Duration) (*a
 		c.lettersLoop.Wake()
 		delete(got.Sets, lettersSet)
 	}
+	if aside, ok := got.Sets[asideSet]; ok {
+		c.asideSeen = cut(aside, longReason)
+		c.beatLoop.Wake() // the greeting tells all of it
+		delete(got.Sets, asideSet)
+	}
 	if got.More {
 		c.status.begins(got.End)
 	}
@@ -170,6 +176,7 @@ func (c *Client) store(ctx context.Context, got *arrival) error {
 	}
 	if len(got.Entries) > 0 {
 		c.crash("sync.stored")
+		c.tellAside(ctx)
 	}
 	was := c.withholds()
 	c.status.brought(c.hello().Now, got.At, got.More)

@@ -62,7 +62,7 @@ func (s *Server) readQuestion(r *http.Request) question {
 	if wait, err := time.ParseDuration(query.Get("wait")); err == nil {
 		q.wait = max(0, min(wait, MaxWait))
 	}
-	names := []string{lettersSet}
+	names := []string{lettersSet, asideSet}
 	for _, set := range s.sets {
 		names = append(names, set.Name)
 	}
@@ -119,6 +119,9 @@ func (s *Server) look(ctx context.Context, q question, deferred bool) (page Page
 	if err := s.addLetters(ctx, q, &page); err != nil {
 		return page, err
 	}
+	if err := s.addAside(ctx, q, &page); err != nil {
+		return page, err
+	}
 	if page.Cursor = q.cursor; deferred {
 		return page, nil
 	}
@@ -141,6 +144,27 @@ func (s *Server) addLetters(ctx context.Context, q question, page *Page) error {
 		page.Sets = map[string]string{}
 	}
 	page.Sets[lettersSet] = oldest
+	return nil
+}
+
+// asideSet is how a poll says what the caller knows of this node's quarantine.
+const asideSet = "aside"
+
+// addAside tells how much is in quarantine, where the caller was told something else: it
+// greets then, and people at both nodes read the same.
+func (s *Server) addAside(ctx context.Context, q question, page *Page) error {
+	had, asked := q.has[asideSet]
+	if !asked {
+		return nil
+	}
+	counts, err := s.log.QuarantineCounts(ctx)
+	if err != nil || asideOf(counts) == had {
+		return err
+	}
+	if page.Sets == nil {
+		page.Sets = map[string]string{}
+	}
+	page.Sets[asideSet] = asideOf(counts)
 	return nil
 }
 

@@ -146,6 +146,7 @@ var errSilent = fault.New(fault.Unavailable, CodeSilent, "The other node has not
 // should have, and somebody was not let in, that is why.
 func (s *Server) Status() Status {
 	s.listen()
+	s.recount(context.Background())
 	out := s.status.snapshot(s.name)
 	now := s.hello().Now
 	s.refused.mu.Lock()
@@ -245,6 +246,9 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) error {
 		s.status.begins(1) // where it ends, the last one says
 	}
 	s.status.brought(s.hello().Now, 0, offer.More)
+	if len(entries) > 0 && s.recount(r.Context()) {
+		s.log.Announce() // a poll that waits tells the peer
+	}
 	if len(entries) > 0 {
 		s.crash("sync.applied")
 	}

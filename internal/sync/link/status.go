@@ -207,6 +207,13 @@ func (s *status) looked(counts map[string]int, parked []letters.Parked, pending 
 	s.counts, s.parked, s.toOffer = counts, parked, pending
 }
 
+// counted keeps how much is in quarantine here.
+func (s *status) counted(counts map[string]int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts = counts
+}
+
 // read is how far the peer has read this node's log, where that is known.
 func (s *status) read() (string, bool) {
 	s.mu.Lock()
@@ -328,7 +335,7 @@ func reason(f *fault.Error) string {
 	if why == nil {
 		return ""
 	}
-	return fmt.Sprintf("%.300s", why)
+	return cut(why.Error(), longReason)
 }
 
 // warnings are the Warnings, what is most urgent first.
