@@ -23,6 +23,7 @@ type line struct {
 	lost    []call // of these, those that have not arrived yet
 	crossed bool   // a call is overtaken by one the other way
 	came    page   // what local was answered, and has not applied yet
+	useful  int    // entries of those that count as useful, unless local dies before it has applied them
 
 	passes  [2]bool         // a full pass of this node's log is under way
 	counted map[string]bool // resets, by the cursor that followed
@@ -163,6 +164,11 @@ func (l *line) answer(r *http.Request, c call, res *http.Response, faulted bool)
 	return res, nil
 }
 
+// begins forgets what local was answered before.
+func (l *line) begins() {
+	l.came, l.useful, l.w.nodes[0].applied = page{}, 0, false
+}
+
 // takes keeps what local is about to apply: a page, or of a bucket what it does not
 // hold itself.
 func (l *line) takes(p page, bucket bool) {
@@ -190,7 +196,7 @@ func (l *line) flush() {
 	if local := l.w.nodes[0]; local.applied {
 		local.applied = false
 		local.meets(l.came)
-		l.came = page{}
+		l.came, l.useful = page{}, 0
 	}
 }
 
@@ -233,7 +239,16 @@ func (broken) Read([]byte) (int, error) { return 0, errLost }
 func (l *line) tally(from int, p page) {
 	if l.passes[from] = (l.passes[from] || p.reset || p.first) && len(p.entries) > 0; !l.passes[from] {
 		l.w.count.useful += len(p.entries)
+		if from == 1 {
+			l.useful += len(p.entries)
+		}
 	}
+}
+
+// dropped takes back what counted as useful and died with local.
+func (l *line) dropped() {
+	l.w.count.useful -= l.useful
+	l.useful = 0
 }
 
 // serve has the cloud answer a call; nil when it died over it.

@@ -138,6 +138,9 @@ func (w *world) revive(n *node) {
 	}
 	w.met["died at "+n.died]++
 	w.tell("%s died at %s and starts again", n, n.died)
+	if n.origin == 0 {
+		w.line.dropped()
+	}
 	n.restart()
 }
 

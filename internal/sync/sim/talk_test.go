@@ -13,7 +13,7 @@ func (w *world) fetch() { w.fetchPage() }
 func (w *world) fetchPage() (moved int, err error) {
 	local := w.nodes[0]
 	w.tell("%s fetches", local)
-	w.line.came, local.applied = page{}, false
+	w.line.begins()
 	defer func() {
 		if local.applied {
 			moved = len(w.line.came.entries)
@@ -65,7 +65,7 @@ func (w *world) compareNow() { _, _ = w.comparison() }
 
 func (w *world) comparison() (link.Comparison, error) {
 	w.tell("%s compares", w.nodes[0])
-	w.line.came, w.nodes[0].applied = page{}, false
+	w.line.begins()
 	defer w.line.flush()
 	c, err := w.nodes[0].client.Compare(ctx)
 	if err == nil {
