@@ -35,6 +35,7 @@ type node struct {
 	folder     *folder
 	out        outside
 	logger     *slog.Logger
+	process    link.Process
 	users      *users.Store
 	log        *nodesync.Log
 	settings   *settings.Store
@@ -60,7 +61,7 @@ type node struct {
 
 // newNode wires a node, each part before those that need it.
 func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *slog.Logger) (*node, error) {
-	n := &node{Config: c, folder: f, out: out, logger: log}
+	n := &node{Config: c, folder: f, out: out, logger: log, process: link.ThisProcess(out.now())}
 	n.polling, n.stopPolls = context.WithCancel(context.Background())
 	var err error
 	if n.keys, err = config.OpenKeyring(c, out.rand); err != nil {
@@ -214,7 +215,7 @@ func (n *node) importAccounts(ctx context.Context, generation string, body []byt
 func (n *node) hello() link.Hello {
 	return link.Hello{
 		Node: n.Node.Name, Origin: int64(n.Node.Origin), Incarnation: n.log.Incarnation(),
-		Protocol: link.Protocol, Version: version(), Scheduler: string(n.Scheduler.Mode), Now: n.out.now().UnixMilli(), SecretAt: n.keys.Place(),
+		Protocol: link.Protocol, Version: version(), Scheduler: string(n.Scheduler.Mode), Now: n.out.now().UnixMilli(), SecretAt: n.keys.Place(), Process: n.process,
 	}
 }
 

@@ -122,7 +122,7 @@ func (c *Client) exchangeHellos(ctx context.Context) (theirs Hello, err error) {
 		return theirs, err
 	}
 	after := c.hello().Now
-	if err := theirs.Check(mine, c.name); err != nil {
+	if err := c.check(mine, theirs); err != nil {
 		return theirs, err
 	}
 	if err := c.meet(ctx, mine, theirs); err != nil {
@@ -137,6 +137,20 @@ func (c *Client) exchangeHellos(ctx context.Context) (theirs Hello, err error) {
 	c.offers.grow(theirs.PageLimit)
 	c.status.met(theirs, after, apart(theirs.Now, (mine.Now+after)/2))
 	return theirs, nil
+}
+
+// check returns why nothing is to be said to who answered a greeting.
+func (c *Client) check(mine, theirs Hello) error {
+	if err := theirs.Check(mine, c.name); err != nil {
+		return err
+	}
+	if theirs.Twin != nil {
+		return twinOf(mine.Node, mine.Process, *theirs.Twin)
+	}
+	if other, found := c.twins.met(theirs.Process, time.Now()); found {
+		return twinOf(c.name, theirs.Process, other)
+	}
+	return nil
 }
 
 // doubtOffers has this node ask how far the peer has read, now.

@@ -21,6 +21,7 @@ type end struct {
 	hello   func() Hello
 	logger  *slog.Logger
 	status  status
+	twins   twins // of the peer
 
 	mu     gosync.Mutex
 	told   string              // what this node's last greeting said of its quarantine, as asideOf has it

@@ -57,6 +57,8 @@ type Hello struct {
 	Pending     *int64              `json:"pending,omitempty"`   // entries of its log that the other has not read
 	SecretAt    string              `json:"secret_at,omitempty"` // tells the file of its secret from all others; empty: nobody knows
 	Read        *string             `json:"read,omitempty"`      // how far it has read the other's log, as it stands in its file
+	Process     Process             `json:"process,omitzero"`    // which run of the node it is
+	Twin        *Process            `json:"twin,omitempty"`      // another one that greets under the name of who greeted
 }
 
 // readHello reads a greeting as far as it can be read: one of another protocol may

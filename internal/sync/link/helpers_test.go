@@ -83,6 +83,7 @@ type node struct {
 	facts   []string      // what the log told of facts from the peer
 	tables  []*sync.Table
 	durable bool // whether each commit reaches the disk
+	process link.Process
 }
 
 var (

@@ -211,20 +211,23 @@ func clientOn(local *node, l http.RoundTripper, sets []link.Set, crash func(stri
 	c := link.NewClient(local.log, newPeer(l), link.ClientOptions{
 		Sets: sets, Crash: crash, Logger: slog.New(slog.NewTextHandler(&said, nil)),
 		Hello: func() link.Hello {
-			return link.Hello{Node: "local", Now: local.now().Add(local.skew).UnixMilli()}
+			return link.Hello{Node: "local", Now: local.now().Add(local.skew).UnixMilli(), Process: local.process}
 		},
 	})
 	return c, &said
 }
 
 // running runs the client's loops until the test ends.
-func running(t *testing.T, c *link.Client) {
-	ctx, stop := context.WithCancel(context.Background())
+func running(t *testing.T, c *link.Client) { t.Cleanup(started(c)) }
+
+// started runs the client's loops, and returns what ends them.
+func started(c *link.Client) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
 	var all gosync.WaitGroup
 	for _, l := range c.Loops() {
 		all.Go(func() { _ = l.Run(ctx) })
 	}
-	t.Cleanup(func() { stop(); all.Wait() })
+	return func() { cancel(); all.Wait() }
 }
 
 // linked runs test in a bubble with two nodes whose client is running.

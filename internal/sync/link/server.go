@@ -121,7 +121,11 @@ func (s *Server) greeted(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	mine.Compare = s.compare.Load()
-	err = theirs.Check(mine, s.name)
+	if err = theirs.Check(mine, s.name); err == nil {
+		if other, found := s.twins.met(theirs.Process, time.Now()); found {
+			mine.Twin, err = &other, twinOf(s.name, theirs.Process, other)
+		}
+	}
 	s.bar(err)
 	s.status.called(mine.Now)
 	if s.status.note(lineHello, err) == nil {
