@@ -29,6 +29,10 @@ func (h *Hello) bound() {
 		*text = cut(*text, longName)
 	}
 	h.Now = within(h.Now, -lastTime, lastTime)
+	h.Process.bound()
+	if h.Twin != nil {
+		h.Twin.bound()
+	}
 	h.Aside = slices.Clone(h.Aside[:min(len(h.Aside), toldOf)])
 	for i := range h.Aside {
 		boundAside(&h.Aside[i])
@@ -53,6 +57,10 @@ func (h *Hello) bound() {
 		h.Highest = nil
 	}
 	h.Schemas = nil // nothing here asks for them
+}
+
+func (p *Process) bound() {
+	p.ID, p.Host, p.At = cut(p.ID, longName), cut(p.Host, longName), within(p.At, 0, lastTime)
 }
 
 func boundAside(q *sync.Quarantined) {

@@ -29,11 +29,11 @@ func (p Process) String() string {
 
 // ErrPeerTwin is that two processes run under one node's name, from two copies of its
 // folder: neither knows what the other gives out and rings.
-var ErrPeerTwin = fault.New(fault.Conflict, "peer_twin", "Two processes run as one node, from two copies of its folder, so nothing crosses. Stop one of them: the other goes on by itself within two minutes.")
+var ErrPeerTwin = fault.New(fault.Conflict, "peer_twin", "Two processes run as one node, from two copies of its folder, so nothing crosses.")
 
 // twinOf is ErrPeerTwin, said of the node called name.
 func twinOf(name string, one, other Process) error {
-	return fault.New(ErrPeerTwin.Kind, ErrPeerTwin.Code, "Two processes run as %s: one %v and one %v. One of them runs from a copy of the folder, so nothing crosses. Stop the one that should not run: the other goes on by itself within two minutes.",
+	return fault.New(ErrPeerTwin.Kind, ErrPeerTwin.Code, "Two processes run as %s: one %v and one %v. One of them runs from a copy of the folder, so nothing crosses.",
 		name, one, other)
 }
 
