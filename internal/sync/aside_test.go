@@ -173,6 +173,27 @@ func TestOwnRowThatThePeerRefusesIsSetAside(t *testing.T) {
 	equal(t, "aside", local.aside(), "")
 }
 
+// Found by the simulator: both nodes change a row in one millisecond, and the one that
+// stays cannot cross. The other one's coming does not say that it has.
+func TestOwnRowThatIsSetAsideStaysSoWhenTheLoserOfTheSameMillisecondComes(t *testing.T) {
+	local, cloud := pair(t)
+	local.now = func() time.Time { return time.UnixMilli(1_800_000_000_000) }
+	cloud.now = local.now
+	r := local.add("milk")
+	settle(t, local, cloud)
+	local.edit(r, "content", "of local")
+	cloud.edit(r, "content", "of cloud")
+	must(t, local.log.QuarantineOwn(t.Context(), local.entries()[0], "the peer refuses it for its size"))
+	local.pull(cloud)
+	equal(t, "at local", local.content(r), "of local")
+	counts, err := local.log.QuarantineCounts(t.Context())
+	must(t, err)
+	equal(t, "set aside still", counts[sync.Unencodable], 1)
+	cloud.pull(local)
+	local.pull(cloud) // the cloud has it by now, and sends what it has
+	equal(t, "at the cloud", cloud.content(r), "of local")
+}
+
 // S:42, S:52. What this version does not know is kept as it came until it does.
 func TestEntryIsTriedAgainAfterAnHourOrUnderAnotherVersion(t *testing.T) {
 	_, cloud := pair(t)

@@ -286,7 +286,7 @@ func (a *applying) meet(t *Table, in, mine *Row) (bool, error) {
 		return true, nil
 	}
 	clear := a.clearCameTx
-	if in.UpdatedAt == mine.UpdatedAt { // the peer has what is here
+	if a.aside > 0 && !newer(*mine, *in) { // the peer has what is here
 		clear = a.clearTx
 	}
 	if err := clear(a.tx, t.Name, in.UID, mine.UpdatedAt); err != nil {

@@ -115,9 +115,16 @@ func (n *node) replace(s *snapshot, how string) {
 	}
 }
 
-// lostWhatIsKept reports whether the peer, or a backup, has a version of this node's that
-// the node has lost.
+// lostWhatIsKept reports whether the peer, a backup, or a call that may still arrive, has
+// a version of this node's that the node has lost.
 func (n *node) lostWhatIsKept() bool {
+	for _, c := range n.w.line.sent {
+		for _, e := range c.page.entries {
+			if e.row != nil && e.row.versions[e.held.version].by == n.name && !n.ought.rows[e.row.uid].has(e.held.version) {
+				return true
+			}
+		}
+	}
 	kept := []*state{n.peer().ought}
 	for _, b := range n.backups {
 		kept = append(kept, b.ought)
