@@ -72,7 +72,7 @@ var mutants = []mutant{
 		{store, `if both == mine.Seen {`, `if both != "" {`},
 	}},
 	{"one bad entry stops the page", "a bad row keeps all that comes after it away", []edit{
-		{apply, "	for _, q := range b.bad {\n", "	for _, q := range b.bad {\n		return ErrBadPage\n"},
+		{apply, "	if err := l.setBadAside(", "	if len(b.bad) > 0 {\n		return ErrBadPage\n	}\n	if err := l.setBadAside("},
 	}},
 	{"conflicts by time", "both nodes tell of one loss, each by itself", []edit{
 		{conflict, `KeyedUID(KindConflict, goes.UID.String(), fmt.Sprint(goes.UpdatedAt), goes.UpdatedBy)`, `KeyedUID(KindConflict, goes.UID.String(), fmt.Sprint(tx.Millis()), l.node)`},
