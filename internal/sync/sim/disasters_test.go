@@ -2,7 +2,10 @@ package sim
 
 import (
 	"errors"
+	"net/http"
 	"os"
+	"slices"
+	"strings"
 
 	"tandem/internal/sqlite"
 	"tandem/internal/sync"
@@ -57,12 +60,38 @@ func (n *node) restoreFrom(i int) {
 // goesOn has people write on at a node that was put back, and a call from before arrive,
 // ere anybody tells the node what it has lost.
 func (n *node) goesOn() {
-	for range n.w.rand.IntN(4) {
-		n.addRow()
+	switch {
+	case n.lost > 0 && n.lost < 40 && n.w.chance(0.4):
+		n.catchesUp()
+	default:
+		for range n.w.rand.IntN(4) {
+			n.addRow()
+		}
 	}
 	for n.w.chance(0.3) {
 		n.w.deliverAgain()
 	}
+}
+
+// catchesUp has a node write as much as it had lost, and a poll from before ask for it:
+// what that is answered with ends at a place where another page has ended.
+func (n *node) catchesUp() {
+	for range n.lost {
+		n.addRow()
+	}
+	polls := slices.DeleteFunc(slices.Clone(n.w.line.sent), func(c call) bool { return c.method != http.MethodGet })
+	if len(polls) > 0 {
+		n.w.deliver(oneOf(n.w, polls...))
+	}
+}
+
+// end is the last place in the node's log.
+func (n *node) end() int64 {
+	tables := []string{sync.FactsTable}
+	for _, t := range n.tables() {
+		tables = append(tables, t.Name)
+	}
+	return value[int64](n, `SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM `+strings.Join(tables, ` UNION ALL SELECT seq FROM `)+`)`)
 }
 
 // loseTail puts a node back to a moment ago: its disk had promised more than it kept.
@@ -88,7 +117,7 @@ func (w *world) wipe() {
 // replace puts another database in the place of a node's, and opens it.
 func (n *node) replace(s *snapshot, how string) {
 	n.w.count.disasters++
-	life := n.log.Incarnation()
+	life, end := n.log.Incarnation(), n.end()
 	n.close()
 	switch how {
 	case "by the verb":
@@ -107,7 +136,7 @@ func (n *node) replace(s *snapshot, how string) {
 	n.put(s)
 	n.w.count.again += had.beyond(n.ought)
 	n.open()
-	n.before = nil
+	n.before, n.lost = nil, end-n.end()
 	if n.log.Incarnation() == life { // nobody had read what was lost, or within the second that the fence is late
 		n.forgetful = true
 		n.forked = n.forked || n.lostWhatIsKept()

@@ -40,6 +40,7 @@ type node struct {
 	forked    bool   // it went on with its life from a moment after which the peer had read, or a backup kept, more
 	forgetful bool   // nothing told it what it gave out in an earlier life
 	applied   bool   // a page was applied in this step
+	lost      int64  // how far the log was shortened when the database was last replaced
 	died      string // the crash point that has just ended this life; "" while it lives
 }
 

@@ -97,6 +97,10 @@ func (w *world) deliverAgain() {
 	if len(w.line.lost) > 0 && w.chance(0.6) {
 		c = oneOf(w, w.line.lost...)
 	}
+	w.deliver(c)
+}
+
+func (w *world) deliver(c call) {
 	w.tell("a call of earlier arrives at the cloud: %s %s", c.method, w.entries(c.page.entries))
 	c.page.reset, c.page.first = false, false
 	w.line.serve(c)
