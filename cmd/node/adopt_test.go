@@ -190,8 +190,8 @@ func TestThereMustBeSomethingToAdopt(t *testing.T) {
 	env, _ = inhabited(t)
 	verb(t, env, "", "adopt").exits(t, exitOK, "nothing was changed")
 	other := append(env, "TANDEM_NODE_NAME=other", "TANDEM_NODE_ORIGIN=1")
-	verb(t, other, adasPassword, "init", "--email", demoEmail, "--password-stdin").exits(t, exitFailed, "tandem adopt")
+	verb(t, other, adasPassword, "init", "--email", demoEmail, "--password-stdin").exits(t, exitCorrupt, "tandem adopt")
 	verb(t, other, "", "adopt").exits(t, exitOK, "other's own now")
 	verb(t, other, adasPassword, "init", "--email", demoEmail, "--password-stdin").exits(t, exitFailed, "has accounts already")
-	verb(t, env, adasPassword, "init", "--email", demoEmail, "--password-stdin").exits(t, exitFailed, "tandem adopt")
+	verb(t, env, adasPassword, "init", "--email", demoEmail, "--password-stdin").exits(t, exitCorrupt, "tandem adopt")
 }

@@ -65,6 +65,9 @@ func (o *options) backup(ctx context.Context, out outside, dir string) error {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
+	if parent := filepath.Dir(dir); !exists(parent) {
+		fmt.Fprintf(o.err, "%s is not there and will be made. If a disk should be mounted there, it is not.\n", parent)
+	}
 	defer o.watch(dir)()
 	m, running, err := ask[manifest](ctx, c.Node.Data, "backup", backupRequest{dir})
 	if err == nil && !running {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -93,8 +95,8 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 // explain is what a person reads: what to do first, then what it was.
 func explain(err error) string {
-	if faults, ok := errors.AsType[*config.Faults](err); ok {
-		return faults.Error() // the operator is who may see each
+	if _, ok := errors.AsType[*config.Faults](err); ok {
+		return err.Error() // the operator is who may see each
 	}
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
@@ -121,7 +123,8 @@ func exitCode(err error) int {
 		return exitConfig
 	case errors.Is(err, sqlite.ErrInUse):
 		return exitTryMore
-	case errors.Is(err, sqlite.ErrCorrupt), errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNewer), errors.Is(err, nodesync.ErrFence), errors.Is(err, errMissingFile), errors.Is(err, errBackupDamaged):
+	case errors.Is(err, sqlite.ErrCorrupt), errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNewer), errors.Is(err, nodesync.ErrFence), errors.Is(err, errMissingFile), errors.Is(err, errBackupDamaged),
+		errors.Is(err, errNotBackup), errors.Is(err, errOthersBackup), errors.Is(err, nodesync.ErrAnotherNode):
 		return exitCorrupt
 	}
 	return exitFailed
@@ -133,7 +136,16 @@ func (o *options) load() (config.Config, error) {
 	if o.data != "" {
 		env = append(env[:len(env):len(env)], "TANDEM_NODE_DATA="+o.data)
 	}
-	return config.Load(o.configFile, env)
+	c, err := config.Load(o.configFile, env)
+	if faults, bad := errors.AsType[*config.Faults](err); bad && o.configFile == "" && !nodeIn(env) {
+		return c, fmt.Errorf("no node is named: add --config FILE, such as --config configs/local.yaml, or set TANDEM_NODE_NAME and the others\n%w", faults)
+	}
+	return c, err
+}
+
+// nodeIn reports whether the environment says what node this is.
+func nodeIn(env []string) bool {
+	return slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "TANDEM_NODE_NAME=") })
 }
 
 func (o *options) logger() *slog.Logger {

@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tandem/internal/config"
 	"tandem/internal/push"
 	"tandem/internal/sqlite"
+	nodesync "tandem/internal/sync"
 )
 
 // finding is one thing that the doctor looked at.
@@ -93,7 +95,7 @@ func (o *options) examine(ctx context.Context, out outside) ([]finding, error) {
 		return append(append(found, finding{"node", fine, "it runs", ""}), live...), nil
 	}
 	found = append(found, finding{"node", warn, "it does not run", "Start it: " + o.line("serve")})
-	return append(found, examineFiles(ctx, c.Node.Data, out)...), nil
+	return append(found, o.examineFiles(ctx, c.Node, out)...), nil
 }
 
 func examineFolder(dir string) []finding {
@@ -110,7 +112,7 @@ func examineFolder(dir string) []finding {
 func examineChannels(c config.Config) []finding {
 	switch {
 	case c.Scheduler.Mode != config.Active:
-		return []finding{{"channels", fine, "this node does not ring", ""}}
+		return []finding{{"channels", fine, "this node does not ring, as scheduler.mode is " + string(c.Scheduler.Mode), ""}}
 	case !c.Push.FCM.On() && !c.Push.Telegram.On():
 		return []finding{{"channels", fail, "neither FCM nor Telegram is configured: reminders reach nobody", "Set push.fcm or push.telegram."}}
 	case c.Push.Telegram.On() && c.Push.Telegram.ChatID == 0:
@@ -130,7 +132,8 @@ func channelNames(c config.Config) string {
 }
 
 // examineFiles looks at the files of a folder that no node runs on, reading only.
-func examineFiles(ctx context.Context, dir string, out outside) (found []finding) {
+func (o *options) examineFiles(ctx context.Context, node config.Node, out outside) (found []finding) {
+	dir := node.Data
 	here, gone, err := lookInto(dir)
 	switch {
 	case err != nil:
@@ -149,9 +152,24 @@ func examineFiles(ctx context.Context, dir string, out outside) (found []finding
 			continue
 		}
 		found = append(found, examineFile(ctx, db))
+		if schema == sqlite.Todos {
+			found = append(found, o.examineOwner(ctx, db, node)...)
+		}
 		_ = db.Close() // nothing was written
 	}
 	return found
+}
+
+// examineOwner looks whether a start would refuse a folder, since it is not this node's.
+func (o *options) examineOwner(ctx context.Context, db *sqlite.DB, node config.Node) []finding {
+	err := nodesync.Belongs(ctx, db, fencePath(node.Data), node.Name, int64(node.Origin))
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, nodesync.ErrAnotherNode):
+		return []finding{{"files", fail, explain(err), "Correct node.data, or make the folder this node's own: " + o.line("adopt")}}
+	}
+	return []finding{{"files", fail, explain(err), "Move " + fencePath(node.Data) + " away, and start the node: it begins a new life and reads all from the other one."}}
 }
 
 // examineFile has SQLite look at every page of a file.
@@ -160,7 +178,11 @@ func examineFile(ctx context.Context, db *sqlite.DB) finding {
 		return sqlite.All(tx, sqlite.Value[string], `PRAGMA quick_check`)
 	})
 	if err != nil || len(said) != 1 || said[0] != "ok" {
-		return finding{"files", fail, fmt.Sprintf("%s is damaged: %v %v", db.Path(), said, err), "Stop the node and restore a backup."}
+		why := strings.Join(said, "; ")
+		if err != nil {
+			why = explain(err)
+		}
+		return finding{"files", fail, fmt.Sprintf("%s is damaged: %s", db.Path(), why), "Stop the node and restore a backup: tandem restore."}
 	}
 	return finding{"files", fine, db.Path() + " is whole", ""}
 }
@@ -201,7 +223,7 @@ func (n *node) examineAccounts(ctx context.Context) finding {
 	case ok:
 		return finding{"accounts", fine, "there is an admin", ""}
 	case n.authority():
-		return finding{"accounts", warn, "nobody has an account", "tandem init --config FILE --email YOU@EXAMPLE.ORG"}
+		return finding{"accounts", warn, "nobody has an account", n.line("init") + " --email YOU@EXAMPLE.ORG"}
 	}
 	return finding{"accounts", warn, "the accounts have not come from " + n.Peer.Name + " yet", "Start that node, and make the first account there."}
 }

@@ -92,7 +92,7 @@ func TestTheDoctorTellsANewcomerWhatComesFirst(t *testing.T) {
 	w.home.start()
 	eventually(t, func() error { return w.wellAt("home") })
 	eventually(t, func() error { return w.wellAt("cloud") })
-	tells(t, looks(t, w.cloud.env, exitOK, "warn accounts"), "accounts", "tandem init --config FILE --email")
+	tells(t, looks(t, w.cloud.env, exitOK, "warn accounts"), "accounts", "tandem init --email YOU@EXAMPLE.ORG")
 	tells(t, looks(t, w.home.env, exitOK, "warn accounts"), "accounts", "have not come from cloud yet")
 }
 

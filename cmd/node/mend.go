@@ -78,11 +78,13 @@ func (n *node) there(verb string) string {
 }
 
 // pairThem says how the two are made a pair.
-func (n *node) pairThem() string {
+func (n *node) pairThem() string { return "To make them a pair: " + n.pairLines() + "." }
+
+func (n *node) pairLines() string {
 	if n.client == nil {
-		return fmt.Sprintf("To make them a pair: %s prints a code here, for tandem pair --config FILE CODE on the machine of %s.", n.line("pair"), n.Peer.Name)
+		return fmt.Sprintf("%s prints a code here, for tandem pair --config FILE CODE on the machine of %s", n.line("pair"), n.Peer.Name)
 	}
-	return fmt.Sprintf("To make them a pair: %s; it prints a code for %s CODE here.", n.there("pair"), n.line("pair"))
+	return fmt.Sprintf("%s; it prints a code for %s CODE here", n.there("pair"), n.line("pair"))
 }
 
 // restart is said where the configuration of this node is to be changed.

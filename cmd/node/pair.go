@@ -80,6 +80,9 @@ func (o *options) pair(ctx context.Context, code string, stdin bool) error {
 	if err != nil {
 		return err
 	}
+	if plan.Again {
+		fmt.Fprintf(o.out, "This node and %s are a pair already; they get another secret.\n", plan.Peer)
+	}
 	for _, email := range plan.Going {
 		fmt.Fprintf(o.out, "%s goes to %s, with its password.\n", email, plan.Peer)
 	}

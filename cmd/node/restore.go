@@ -20,7 +20,7 @@ import (
 var (
 	errNotBackup     = fault.New(fault.Invalid, "not_a_backup", "That folder holds no whole backup. Name one that tandem backup has made.")
 	errBackupDamaged = fault.New(fault.Internal, "backup_damaged", "The backup is damaged: it is not what was once copied. Nothing was changed. Restore another one.")
-	errOthersBackup  = fault.New(fault.Conflict, "backup_of_another_node", "That is the backup of another node. Restore it with that node's configuration. To make a node of its own of it, copy its databases into an empty data folder and run: tandem adopt")
+	errOthersBackup  = fault.New(fault.Conflict, "backup_of_another_node", "That is the backup of another node. Restore it with that node's configuration. To make a node of its own of it, copy its databases into an empty data folder and run: tandem adopt --config FILE")
 )
 
 func restoreCommand(o *options) *cobra.Command {
@@ -106,8 +106,12 @@ func readManifest(dir string, node config.Node) (m manifest, err error) {
 		return m, errBackupDamaged.Because(fmt.Errorf("%s: %w", manifestName, err))
 	}
 	for _, schema := range schemas {
-		if _, ok := m.Files[schema.File()]; !ok {
+		f, ok := m.Files[schema.File()]
+		switch {
+		case !ok:
 			return m, errNotBackup.Because(fmt.Errorf("%s does not name %s", manifestName, schema.File()))
+		case f.Bytes == 0:
+			return m, errBackupDamaged.Because(fmt.Errorf("%s is empty", schema.File()))
 		}
 	}
 	if m.Node != node.Name || m.Origin != node.Origin {
@@ -168,14 +172,27 @@ func (o *options) prepare(ctx context.Context, out outside, staged string) (park
 		}
 	}()
 	if err := f.open(ctx, out, o.logger()); err != nil {
-		return 0, err
+		return 0, damagedBackup(err)
 	}
 	for _, db := range f.files() {
 		if err := intact(ctx, *db); err != nil {
 			return 0, err
 		}
 	}
-	return f.startOver(ctx)
+	if parked, err = f.startOver(ctx); err != nil {
+		return 0, damagedBackup(err)
+	}
+	return parked, nil
+}
+
+// damagedBackup says of what is wrong with a copy that it is so with the backup: whoever
+// restores one must not look for it in the node's own files. What a newer version wrote,
+// and a disk that is full, are what they are.
+func damagedBackup(err error) error {
+	if errors.Is(err, sqlite.ErrFull) || errors.Is(err, sqlite.ErrNewer) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return errBackupDamaged.Because(err)
 }
 
 // intact has SQLite look at every page and every index of a file.

@@ -333,18 +333,27 @@ func TestABackupThatCannotBeRestoredChangesNothing(t *testing.T) {
 		code  int
 		says  string
 	}{
-		"no folder":        {func(t testing.TB, dir string) { must(t, os.RemoveAll(dir)) }, exitFailed, "holds no whole backup"},
-		"no manifest":      {func(t testing.TB, dir string) { must(t, os.Remove(filepath.Join(dir, manifestName))) }, exitFailed, "holds no whole backup"},
-		"no users.db":      {func(t testing.TB, dir string) { must(t, os.Remove(filepath.Join(dir, "users.db"))) }, exitFailed, "holds no whole backup"},
-		"half a manifest":  {func(t testing.TB, dir string) { must(t, os.Truncate(filepath.Join(dir, manifestName), 50)) }, exitCorrupt, "is damaged"},
-		"a short manifest": {edit(func(m *manifest) { delete(m.Files, "users.db") }), exitFailed, "holds no whole backup"},
-		"another node":     {edit(func(m *manifest) { m.Node = "cloud" }), exitFailed, "tandem adopt"},
-		"another origin":   {edit(func(m *manifest) { m.Origin = 1 }), exitFailed, "tandem adopt"},
+		"no folder":         {func(t testing.TB, dir string) { must(t, os.RemoveAll(dir)) }, exitCorrupt, "holds no whole backup"},
+		"no manifest":       {func(t testing.TB, dir string) { must(t, os.Remove(filepath.Join(dir, manifestName))) }, exitCorrupt, "holds no whole backup"},
+		"no users.db":       {func(t testing.TB, dir string) { must(t, os.Remove(filepath.Join(dir, "users.db"))) }, exitCorrupt, "holds no whole backup"},
+		"half a manifest":   {func(t testing.TB, dir string) { must(t, os.Truncate(filepath.Join(dir, manifestName), 50)) }, exitCorrupt, "is damaged"},
+		"a short manifest":  {edit(func(m *manifest) { delete(m.Files, "users.db") }), exitCorrupt, "holds no whole backup"},
+		"another node":      {edit(func(m *manifest) { m.Node = "cloud" }), exitCorrupt, "tandem adopt"},
+		"another origin":    {edit(func(m *manifest) { m.Origin = 1 }), exitCorrupt, "tandem adopt"},
+		"an empty database": {edit(func(m *manifest) { m.Files["todos.db"] = manifestFile{} }), exitCorrupt, "todos.db is empty"},
+		"the other database": {func(t testing.TB, dir string) {
+			b, err := os.ReadFile(filepath.Join(dir, "users.db"))
+			must(t, err)
+			must(t, os.WriteFile(filepath.Join(dir, "todos.db"), b, 0o600))
+			got, err := sum(filepath.Join(dir, "todos.db"))
+			must(t, err)
+			edit(func(m *manifest) { m.Files["todos.db"] = got })(t, dir)
+		}, exitCorrupt, "The backup is damaged"},
 		"a flipped bit": {func(t testing.TB, dir string) {
 			spoil(t, filepath.Join(dir, "users.db"), func(b []byte) { b[len(b)/2] ^= 1 })
 		}, exitCorrupt, "is damaged"},
 		"damaged before it was copied": {resealed("todos.db", func(b []byte) { clear(b[len(b)-4096:]) }), exitCorrupt, "is damaged"},
-		"foreign":                      {resealed("users.db", func(b []byte) { binary.BigEndian.PutUint32(b[68:], 1) }), exitCorrupt, "belongs to another program"},
+		"foreign":                      {resealed("users.db", func(b []byte) { binary.BigEndian.PutUint32(b[68:], 1) }), exitCorrupt, "The backup is damaged"},
 		"newer":                        {resealed("todos.db", func(b []byte) { binary.BigEndian.PutUint32(b[60:], 999) }), exitCorrupt, "newer version"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -84,8 +84,14 @@ func (n *node) hint(ctx context.Context, o *options) error {
 	if n.Scheduler.Mode == config.Active && !n.Push.FCM.On() && !n.Push.Telegram.On() {
 		fmt.Fprintln(o.out, "No way to reach you is configured: reminders wait until push.telegram or push.fcm is.")
 	}
+	if n.Scheduler.Mode == config.Active && n.Push.Telegram.On() && n.Push.Telegram.ChatID == 0 {
+		fmt.Fprintln(o.out, "Telegram has a token and no chat to write to: set push.telegram.chat_id, or TANDEM_PUSH_TELEGRAM_CHAT_ID.")
+	}
+	if n.parting.Is() {
+		fmt.Fprintf(o.out, "It was parted from %s by tandem unpair, and stays alone until %s.\n", n.Peer.Name, n.pairLines())
+	}
 	if n.users.Unjoined() {
-		fmt.Fprintf(o.out, "This node was alone and has accounts of its own. Join it with %s: tandem pair there, and tandem pair CODE here.\n", n.Peer.Name)
+		fmt.Fprintf(o.out, "This node was alone and has accounts of its own. Where %s has all of them, the two go on by themselves. If not, nothing crosses before they are joined: %s.\n", n.Peer.Name, n.pairLines())
 		return nil
 	}
 	_, ok, err := n.users.FirstAdmin(ctx)

@@ -24,11 +24,13 @@ type Plan struct {
 	Peer   string
 	Shared []string // addresses that have an account at both nodes
 	Going  []string // addresses whose accounts go to the cloud
+	Again  bool     // the two are a pair already
 }
 
 // Look asks the cloud what pairing would do. Nothing changes.
 func (p *Pairing) Look(ctx context.Context, in Request) (Plan, error) {
 	_, _, plan, err := p.askPair(ctx, in.Code)
+	plan.Again = err == nil && p.Caller.Call(ctx, http.MethodPost, "hello", p.Hello(), nil) == nil
 	return plan, err
 }
 
@@ -72,11 +74,20 @@ func (p *Pairing) atTheDoor(ctx context.Context, code string, call visit) (a wel
 	case errors.Is(err, link.ErrPeerRefused):
 		return a, ErrCode
 	case err != nil:
-		return a, err
+		return a, p.away(err)
 	case a.Refusal != nil:
 		return a, a.Refusal
 	}
 	return a, a.Hello.Check(p.Hello(), p.Peer.Name)
+}
+
+// away says where the cloud was looked for, where it was not found.
+func (p *Pairing) away(err error) error {
+	if !errors.Is(err, link.ErrPeerAway) {
+		return err
+	}
+	away := fault.New(fault.Unavailable, link.ErrPeerAway.Code, "%s cannot be reached at %s. Start it there, or correct peer.url in the configuration of this node, and do it again.", p.Peer.Name, p.Peer.URL)
+	return away.Because(errors.Unwrap(err))
 }
 
 // Join makes the two nodes a pair: the cloud takes in the accounts that it lacks

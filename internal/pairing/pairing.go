@@ -22,9 +22,10 @@ import (
 var (
 	ErrNoPeer        = fault.New(fault.Conflict, "no_peer", "This node's configuration names no peer. Add the section peer, with its name, url (at origin 0) and token_file, restart the node, and do it again.")
 	ErrSecretFixed   = fault.New(fault.Conflict, "secret_in_config", "The peer secret stands in the configuration (peer.token, or its variable), where only you can change it. Take it out, name a file in peer.token_file, restart the node, and do it again.")
-	ErrCode          = fault.New(fault.Unauthenticated, "pair_code", "The code is wrong, or was used, or is older than 10 minutes. Have the other node print a new one: tandem pair")
+	ErrCode          = fault.New(fault.Unauthenticated, "pair_code", "The code is wrong, or was used, or is older than 10 minutes. Have the other node print a new one: tandem pair --config FILE, with its configuration.")
 	errChanged       = fault.New(fault.Conflict, "accounts_changed", "Accounts have changed while you were asked. Do it again.")
-	ErrNotHome       = fault.New(fault.Conflict, "not_home", "This node is called and does not call. Do this at the node of origin 0; here, tandem pair without a code prints one.")
+	ErrNotHome       = fault.New(fault.Conflict, "not_home", "This node is called and does not call. Do this at home, the node of origin 0, with its --config; here, tandem pair --config FILE without a code prints one.")
+	errRotateNotHome = fault.New(fault.Conflict, "not_home", "The secret is changed from home, the node of origin 0, which calls this one. Run tandem pair --rotate there, with the --config of that node.")
 	errWrongPassword = fault.New(fault.Unauthenticated, "wrong_password", "That is not the password of the account at this node. Nothing was changed.")
 )
 

@@ -44,7 +44,7 @@ func (p *Pairing) Rotate(ctx context.Context) (Plan, error) {
 	plan := Plan{Peer: p.Peer.Name}
 	err := p.pairable()
 	if err == nil && p.Caller == nil {
-		err = ErrNotHome
+		err = errRotateNotHome
 	}
 	if err == nil && len(p.Keys.Accept()) == 2 { // killed between the steps
 		err = p.finishRotation(ctx)
@@ -54,7 +54,7 @@ func (p *Pairing) Rotate(ctx context.Context) (Plan, error) {
 	}
 	var next rotated
 	if err := p.Caller.Call(ctx, http.MethodPost, "secret", rotation{}, &next); err != nil {
-		return plan, err
+		return plan, p.away(err)
 	}
 	if next.Secret == "" {
 		return plan, link.ErrPeerStranger
@@ -70,7 +70,7 @@ func (p *Pairing) Rotate(ctx context.Context) (Plan, error) {
 // finishRotation leaves the secret that home sends as the only one, first there.
 func (p *Pairing) finishRotation(ctx context.Context) error {
 	if err := p.Caller.Call(ctx, http.MethodPost, "secret", rotation{Finish: true}, &rotated{}); err != nil {
-		return err
+		return p.away(err)
 	}
 	p.Crash("rotate.only")
 	return p.replaceSecret(p.Keys.Accept()[0])

@@ -14,7 +14,7 @@ import (
 
 // ErrAnotherNode refuses a file that another node wrote: two nodes that give out
 // the same keys would replace each other's rows.
-var ErrAnotherNode = fault.New(fault.Conflict, "another_nodes_data", "The data folder belongs to another node: it is a copy, or node.name and node.origin were changed. Point node.data elsewhere, or run `tandem adopt` to make the folder this node's own.")
+var ErrAnotherNode = fault.New(fault.Conflict, "another_nodes_data", "The data folder belongs to another node: it is a copy, or node.name and node.origin were changed. Point node.data elsewhere, or run tandem adopt --config FILE to make the folder this node's own.")
 
 // state is what the file says of itself.
 type state struct {

@@ -16,7 +16,7 @@ var errAccountsMoved = fault.New(fault.Conflict, "accounts_changed", "The accoun
 
 // ErrUnjoined is what keeps a node that was alone from its peer: taking over the
 // accounts of that one would leave what its own have to nobody.
-var ErrUnjoined = fault.New(fault.Conflict, "accounts_not_joined", "This node has accounts of its own, and has not been joined with the other node. Run tandem pair there, and tandem pair CODE here.")
+var ErrUnjoined = fault.New(fault.Conflict, "accounts_not_joined", "This node has accounts of its own, and has not been joined with the other node. Run tandem pair there, and tandem pair CODE here, each with the --config of its node.")
 
 // Unjoined reports whether this node was the authority and has accounts from then,
 // and no directory has come in their place. It reads memory only.

@@ -35,7 +35,7 @@ var (
 	ErrPeerFailed   = fault.New(fault.Unavailable, "peer_failed", "The other node answered with an error.")
 	ErrPeerFull     = fault.New(fault.Unavailable, "peer_disk_full", "The disk of the other node is full, so it takes and sends nothing. Free some space there: what waits crosses by itself then.")
 	ErrPeerTooLarge = fault.New(fault.Unavailable, "peer_too_large", "Something on the way to the other node takes no call of that size. Raise the limit of the proxy before it to 2 MiB.")
-	ErrPeerSelf     = fault.New(fault.Conflict, "peer_self", "The other node has this one's name, origin or data, so nothing crosses. One of them is a copy: give it a name and an origin of its own in its configuration, stop it, and run there: tandem adopt")
+	ErrPeerSelf     = fault.New(fault.Conflict, "peer_self", "The other node has this one's name, origin or data, so nothing crosses. One of them is a copy: give it a name and an origin of its own in its configuration, stop it, and run there: tandem adopt --config FILE")
 	ErrPeerVersion  = fault.New(fault.Conflict, "peer_version", "The two nodes speak different protocols, so nothing crosses. Upgrade the older one.")
 )
 

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tandem/internal/config"
+	"tandem/internal/pairing"
+)
+
+// Whoever forgets --config is told that, and not what a configuration lacks.
+func TestACommandWithoutAConfigurationSaysThatOneIsMissing(t *testing.T) {
+	for _, args := range [][]string{{"serve"}, {"doctor"}, {"pair", strings.Repeat("b", pairing.CodeLength)}, {"backup", "x"}} {
+		verb(t, nil, "", args...).exits(t, exitConfig, "add --config FILE", "node.name is missing")
+	}
+	s := verb(t, []string{"TANDEM_NODE_NAME=local"}, "", "serve")
+	s.exits(t, exitConfig, "node.data")
+	if strings.Contains(s.err, "--config FILE") {
+		t.Errorf("to one that is configured by its environment it says %q", s.err)
+	}
+}
+
+// What a start would refuse the doctor does not call well.
+func TestTheDoctorFindsAFolderThatIsAnotherNodes(t *testing.T) {
+	t.Parallel()
+	env, data := inhabited(t)
+	env = append(env, "TANDEM_SCHEDULER_MODE=off")
+	other := append(env, "TANDEM_NODE_NAME=other")
+	found := looks(t, other, exitFailed, "warn node", "fail files")
+	tells(t, found, "files", "belongs to another node")
+	tells(t, found, "files", "→ Correct node.data, or make the folder this node's own: tandem adopt")
+	verb(t, other, "", "serve").exits(t, exitCorrupt, "belongs to another node")
+
+	must(t, os.Remove(filepath.Join(data, "todos.fence")))
+	must(t, os.Mkdir(filepath.Join(data, "todos.fence"), 0o700))
+	tells(t, looks(t, env, exitFailed, "warn node", "fail files"), "files", "todos.fence away")
+}
+
+// A backup into a folder that is not there may be one into a disk that is not mounted.
+func TestABackupSaysThatItsFolderWasNotThere(t *testing.T) {
+	t.Parallel()
+	env, _ := inhabited(t)
+	dir := t.TempDir()
+	s := verb(t, env, "", "backup", filepath.Join(dir, "usb", "one"))
+	s.exits(t, exitOK)
+	if !strings.Contains(s.err, filepath.Join(dir, "usb")+" is not there and will be made.") {
+		t.Errorf("it says %q", s.err)
+	}
+	if s = verb(t, env, "", "backup", filepath.Join(dir, "usb", "two")); s.err != "" {
+		t.Errorf("into one that is there it says %q", s.err)
+	}
+}
+
+func TestPairingSaysWhatStandsInItsWay(t *testing.T) {
+	inPair(t, func(t *testing.T, b *bubble) {
+		code, err := b.cloud.node.openPairing(t.Context(), struct{}{})
+		must(t, err)
+		plan, err := b.home.node.pairLook(t.Context(), pairing.Request{Code: code.Code})
+		must(t, err)
+		equal(t, "a pair already", plan.Again, true)
+		_, err = b.cloud.node.pairRotate(t.Context(), struct{}{})
+		if err == nil || !strings.Contains(explain(err), "The secret is changed from home") {
+			t.Errorf("rotating at the cloud: %v", err)
+		}
+		b.link.cut()
+		_, looked := b.home.node.pairLook(t.Context(), pairing.Request{Code: code.Code})
+		for what, err := range map[string]error{"rotating": b.rotates(), "pairing": looked} {
+			if err == nil || !strings.Contains(explain(err), "cloud cannot be reached at http://cloud.test. Start it there") {
+				t.Errorf("%s without a line: %v", what, err)
+			}
+		}
+	})
+}
+
+// The first lines of a start name what is missing, with what to type.
+func TestAStartSaysWhatComesFirst(t *testing.T) {
+	inNewBubble(t, func(t *testing.T, b *bubble) {
+		says := func(m *machine) string {
+			var out strings.Builder
+			must(t, m.node.hint(context.Background(), &options{terminal: terminal{out: &out}, configFile: m.node.configFile}))
+			return out.String()
+		}
+		b.home.config.Push = config.Push{Telegram: config.Telegram{Token: "1:demo"}}
+		b.home.on()
+		b.home.node.configFile = "home.yaml"
+		if said := says(b.home); !strings.Contains(said, "Telegram has a token and no chat to write to: set push.telegram.chat_id") {
+			t.Errorf("a bot without a chat: %q", said)
+		}
+		_, err := b.home.node.unpair(t.Context(), struct{}{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprint("It was parted from cloud by tandem unpair, and stays alone until tandem pair --config FILE on the machine of cloud")
+		if said := says(b.home); !strings.Contains(said, want) || !strings.Contains(said, "tandem pair --config home.yaml CODE here") {
+			t.Errorf("once parted: %q", said)
+		}
+	})
+}
