@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tandem/internal/config"
-	"tandem/internal/push"
 	"tandem/internal/sqlite"
 	nodesync "tandem/internal/sync"
 )
@@ -190,29 +189,8 @@ func examineFile(ctx context.Context, db *sqlite.DB) finding {
 // doctorFor is what only the running node knows.
 func (n *node) doctorFor(ctx context.Context, _ struct{}) ([]finding, error) {
 	found := append([]finding{examineFile(ctx, n.folder.todos), examineFile(ctx, n.folder.users), n.examineAccounts(ctx)}, n.examinePeer()...)
-	dead, err := n.outbox.Dead(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range dead {
-		what := "fire %s reached nobody: %s"
-		if d.State == push.Unknown {
-			what = "nobody knows whether fire %s reached anybody: %s"
-		}
-		found = append(found, finding{"delivery", warn, fmt.Sprintf(what, d.FireID, d.Reason), "GET /v1/fires/{id} tells each attempt."})
-	}
-	waiting, err := n.outbox.Waiting(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if len(waiting) > 0 {
-		found = append(found, finding{"delivery", warn, fmt.Sprintf("%d reminders have reached nobody yet and are tried again; the newest: %s", len(waiting), waiting[0].Reason),
-			"401: the token or key is refused. no_address: no device or chat is known. no_channel: none is configured here."})
-	}
-	if len(dead)+len(waiting) == 0 {
-		found = append(found, finding{"delivery", fine, "every reminder that rang has reached somebody", ""})
-	}
-	return found, nil
+	delivered, err := n.examineDelivery(ctx)
+	return append(found, delivered...), err
 }
 
 func (n *node) examineAccounts(ctx context.Context) finding {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tandem/internal/config"
 	"tandem/internal/pairing"
@@ -97,6 +98,27 @@ func TestAStartSaysWhatComesFirst(t *testing.T) {
 		want := fmt.Sprint("It was parted from cloud by tandem unpair, and stays alone until tandem pair --config FILE on the machine of cloud")
 		if said := says(b.home); !strings.Contains(said, want) || !strings.Contains(said, "tandem pair --config home.yaml CODE here") {
 			t.Errorf("once parted: %q", said)
+		}
+	})
+}
+
+// The doctor says which reminder waits, why, what to do about that, and until when.
+func TestTheDoctorSaysWhyAReminderWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.home.off()
+		b.home.config.Push = config.Push{}
+		b.home.on()
+		for range 2 {
+			b.home.remind(map[string]any{"content": "call May", "trigger_at": "2000-01-01T00:10:00Z"})
+		}
+		settle(15 * time.Minute)
+		found, err := b.home.node.examineDelivery(t.Context())
+		must(t, err)
+		equal(t, "findings", len(found), 1)
+		f := found[0]
+		if !strings.HasPrefix(f.Detail, "2 reminders have reached nobody yet, the newest of them fire ") || !strings.HasSuffix(f.Detail, ", due 2000-01-01T00:10:00Z: no_channel") ||
+			!strings.Contains(f.Mend, "set push.telegram or push.fcm in ") || !strings.Contains(f.Mend, "next at 2000-01-01T0") || strings.Contains(f.Detail+f.Mend, "May") {
+			t.Errorf("%s %q → %q", f.Level, f.Detail, f.Mend)
 		}
 	})
 }

@@ -48,6 +48,7 @@ type conflictBody struct {
 	Where   string       `json:"location" doc:"Where the row is"`
 	Lost    versionBody  `json:"lost" doc:"The version that gave way without having been seen by who wrote the other one"`
 	Stands  *versionBody `json:"stands,omitempty" doc:"The row as it is now; absent: it is not here"`
+	Back    bool         `json:"brought_back,omitempty" doc:"The row says again what the version that gave way said"`
 	Differs []string     `json:"differs" doc:"In which fields; deleted_at alone where one of them is a deletion"`
 }
 
@@ -84,7 +85,7 @@ func showConflict(c sync.Conflict) conflictBody {
 	b.Where, b.Lost = s.at(b.Ref), s.version(c.Lost)
 	if c.Stands.UpdatedBy != "" {
 		now := s.version(c.Stands)
-		b.Stands = &now
+		b.Stands, b.Back = &now, len(c.Differs) == 0
 	}
 	return b
 }

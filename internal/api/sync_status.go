@@ -73,7 +73,8 @@ type syncQuarantine struct {
 	Held   int              `json:"held" doc:"Deletes that wait for a decision here"`
 	LetGo  int64            `json:"let_go,omitempty" doc:"How many malformed entries that name no row were not kept, since this node started: there are never more than 1,000 of them"`
 	Items  []asideBody      `json:"items" doc:"The oldest of all of them; the list at /v1/sync/quarantine goes on"`
-	Peer   []asideThereBody `json:"peer" doc:"What is set aside at the other node, as far as it tells"`
+	Peer   []asideThereBody `json:"peer" doc:"What is set aside at the other node: the oldest of it"`
+	There  int              `json:"peer_known" doc:"How many entries the other node has told of, which is at most 100"`
 }
 
 type asideThereBody struct {
@@ -112,7 +113,7 @@ func (a *api) syncStatus(ctx context.Context, _ *struct{}) (*syncOutput, error) 
 		s = a.Link()
 		b = showSync(s, a.DB.Now(), admin)
 	}
-	b.Renewed, b.Ahead = a.Replica.Renewed(), a.Replica.Ahead()
+	b.Renewed, b.Ahead = inWords(a.Replica.Renewed()), a.Replica.Ahead()
 	if !admin {
 		return &syncOutput{b}, nil
 	}
@@ -148,7 +149,7 @@ func showSync(s SyncState, now time.Time, admin bool) syncBody {
 		b.Clock = &syncClock{s.Skew.Milliseconds(), s.Clock, s.Clocks}
 	}
 	if s.Reset != "" {
-		b.Reset = &syncReset{stamp(s.ResetAt), s.Reset}
+		b.Reset = &syncReset{stamp(s.ResetAt), inWords(s.Reset)}
 	}
 	if c := s.Compared; c != nil {
 		b.Compared = &syncCompared{stamp(c.At), "Both nodes hold the same."}
@@ -160,6 +161,26 @@ func showSync(s SyncState, now time.Time, admin bool) syncBody {
 		}
 	}
 	return b
+}
+
+// words are for the reasons that a log is read from its start, or begins anew.
+var words = map[string]string{
+	"cursor of another incarnation":                          "One of the two databases was put back, or begun anew, since the other node last read it.",
+	"cursor not issued by this log":                          "One of the two databases is older than what the other node had read of it: it was put back.",
+	"unreadable cursor":                                      "One of the nodes did not say in a readable way how far it had read the other.",
+	"the database was lost":                                  "The database of this node was lost, and begun anew.",
+	"the database is from another life":                      "The database of this node was put back.",
+	"the database is older than its fence":                   "The database of this node is older than what the node had written: it was put back.",
+	"no fence stands beside the database":                    "The file todos.fence was missing beside the database of this node, as where it was copied without it.",
+	"the peer has read further than this database remembers": "The other node had read more than there is in the database of this one: it was put back.",
+}
+
+// inWords says why to people who know nothing of how nodes talk.
+func inWords(why string) string {
+	if said, ok := words[why]; ok {
+		return said
+	}
+	return why
 }
 
 // forAdmins is all that is known of what is wrong, and what to do about it.
@@ -193,7 +214,8 @@ func (a *api) syncQuarantine(ctx context.Context, there []sync.Quarantined) (*sy
 	for _, i := range items {
 		q.Items = append(q.Items, showAside(i))
 	}
-	for _, r := range there {
+	q.There = len(there)
+	for _, r := range there[:min(len(there), asideShown)] {
 		q.Peer = append(q.Peer, asideThereBody{r.Table, r.UID.String(), r.Kind, r.Reason, stamp(r.At)})
 	}
 	return q, nil

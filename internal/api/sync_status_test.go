@@ -29,7 +29,7 @@ func TestTheStatusOfANodeWithoutAPeer(t *testing.T) {
 	a := n.ben.get("/v1/sync/status").wants(200)
 	equal(t, "fields", fmt.Sprint(len(a.json()), " ", a.text("state")), "2 alone")
 	a = n.anna.get("/v1/sync/status").wants(200)
-	equal(t, "counts", fmt.Sprint(a.at("quarantine")), "map[counts:map[] held:0 items:[] peer:[]]")
+	equal(t, "counts", fmt.Sprint(a.at("quarantine")), "map[counts:map[] held:0 items:[] peer:[] peer_known:0]")
 	equal(t, "letters", fmt.Sprint(a.at("letters")), "map[items:[] parked:0 peer:[]]")
 	n.anna.post("/v1/sync/status", "").refuses(405, "method_not_allowed")
 }
@@ -60,7 +60,7 @@ func TestTheStatusFollowsThePeersCalls(t *testing.T) {
 	} {
 		equal(t, path, a.at(path), want)
 	}
-	if a.text("detail") == "" || a.text("clock.detail") == "" || a.text("reset.reason") == "" {
+	if a.text("detail") == "" || a.text("clock.detail") == "" || a.text("reset.reason") != "One of the nodes did not say in a readable way how far it had read the other." {
 		t.Errorf("it says nothing to a person: %s", a.body)
 	}
 }

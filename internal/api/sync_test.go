@@ -114,6 +114,8 @@ func TestADeletionThatMetAnEdit(t *testing.T) {
 	n.wait(time.Hour)
 	n.anna.post("/v1/sync/conflicts/"+a.text("items.0.uid")+"/restore", "").wants(200)
 	equal(t, "content", n.anna.get(edit.header.Get("Location")).wants(200).text("content"), "Oat milk")
+	equal(t, "was not brought back", a.at("items.0.brought_back"), nil)
+	equal(t, "was brought back", n.anna.get("/v1/sync/conflicts").wants(200).at("items.0.brought_back"), true)
 
 	made := n.anna.post("/v1/todos", `{"content": "Bread"}`).wants(201)
 	row := n.sent("Bread")

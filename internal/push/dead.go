@@ -12,6 +12,8 @@ type Undelivered struct {
 	FireID string
 	State  State  // Terminal or Unknown, or Retryable of one that still tries
 	Reason string // why it has not been accepted; a service's word or ours
+	DueAt  int64  // Unix ms
+	NextAt int64  // when it is tried again; 0: no more
 }
 
 // maxDead bounds a list of dead notices; there should be none.
@@ -31,9 +33,9 @@ func (o *Outbox) Waiting(ctx context.Context) ([]Undelivered, error) {
 
 func (o *Outbox) undelivered(ctx context.Context, which string) ([]Undelivered, error) {
 	return sqlite.ReadAll(ctx, o.db, func(r sqlite.Row) (u Undelivered, err error) {
-		return u, r.Scan(&u.FireID, &u.State, &u.Reason)
+		return u, r.Scan(&u.FireID, &u.State, &u.Reason, &u.DueAt, &u.NextAt)
 	}, `
-		SELECT fire_id, state, coalesce(code, '')
+		SELECT fire_id, state, coalesce(code, ''), due_at, coalesce(next_attempt_at, 0)
 		FROM delivery_intents
 		WHERE `+which+`
 		ORDER BY created_at DESC

@@ -211,7 +211,12 @@ func TestPermanentFailureIsDeadWithItsReasonAfterBoundedTries(t *testing.T) { //
 			w.run(w.outbox.Loops(), time.Hour)
 			waiting, err := w.outbox.Waiting(t.Context())
 			must(t, err)
-			equal(t, fmt.Sprint(waiting), "[{fire failed_retryable 500}]")
+			equal(t, len(waiting), 1)
+			equal(t, fmt.Sprint(waiting[0].FireID, " ", waiting[0].State, " ", waiting[0].Reason), "fire failed_retryable 500")
+			equal(t, waiting[0].DueAt, n.DueAt.UnixMilli())
+			if in := time.Until(time.UnixMilli(waiting[0].NextAt)); in <= 0 || in > time.Hour {
+				t.Errorf("it is tried again in %v", in)
+			}
 			w.run(w.outbox.Loops(), 2*time.Hour)
 			if n := len(w.fcm.to()); n < 20 || n > 30 {
 				t.Errorf("%d attempts in two hours", n)
@@ -334,7 +339,7 @@ func TestWhoCannotBeReachedIsToldOnceADeviceComes(t *testing.T) {
 		w.enqueue(ring("fire", "bob"))
 		w.run(w.outbox.Loops(), 10*time.Minute)
 		equal(t, w.of("fire").State, Retryable)
-		equal(t, w.of("fire").Reason, noAddress)
+		equal(t, w.of("fire").Reason, NoAddress)
 		equal(t, len(w.of("fire").Events), 1) // waiting on is no change
 		w.phone("bob", "b")
 		w.run(w.outbox.Loops(), 7*time.Minute)
@@ -385,10 +390,10 @@ func TestANodeWithoutChannelsSaysSo(t *testing.T) {
 		w.enqueue(n)
 		w.deliver()
 		equal(t, w.of("fire").State, Retryable)
-		equal(t, w.of("fire").Reason, noChannel)
+		equal(t, w.of("fire").Reason, NoChannel)
 		w.run(w.outbox.Loops(), 2*time.Hour)
 		equal(t, w.of("fire").State, Terminal)
-		equal(t, w.of("fire").Reason, noChannel)
+		equal(t, w.of("fire").Reason, NoChannel)
 	})
 }
 

@@ -12,8 +12,8 @@ const (
 
 // Reasons of our own; the others are the services' words.
 const (
-	noChannel = "no_channel" // none is configured
-	noAddress = "no_address" // the owner has no device and no chat
+	NoChannel = "no_channel" // none is configured
+	NoAddress = "no_address" // the owner has no device and no chat
 	noLookup  = "no_lookup"  // the list of targets could not be read
 	throttled = "throttled"  // the service asked for a pause
 	expired   = "expired"    // its time was up
@@ -96,9 +96,9 @@ func (v view) decide() decision {
 	case v.disabled:
 		return decision{state: Retryable, code: disabled}
 	case len(v.routes) == 0:
-		return decision{state: Retryable, code: noChannel}
+		return decision{state: Retryable, code: NoChannel}
 	}
-	return decision{state: Retryable, code: noAddress}
+	return decision{state: Retryable, code: NoAddress}
 }
 
 // look goes over the routes, up to the first that has something to send now.

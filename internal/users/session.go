@@ -25,7 +25,7 @@ const (
 
 var (
 	errCredentials = fault.New(fault.Unauthenticated, "wrong_credentials", "E-mail or password is wrong.")
-	errNoSession   = fault.New(fault.Unauthenticated, "no_session", "You are not logged in, or no longer.")
+	errNoSession   = fault.New(fault.Unauthenticated, "no_session", "You are not logged in at this node, or no longer. A token is good at the node that gave it.")
 	errNotHereYet  = fault.New(fault.Unavailable, "accounts_not_here_yet", "The accounts have not come from the other node yet. Try again soon.").After(5 * time.Second)
 )
 
