@@ -22,6 +22,7 @@ type Tx struct {
 	rand  io.Reader
 	ctx   context.Context // of a Read: looked at between rows; nil in a Write
 	until time.Time       // of a Read: when its time is up
+	last  []func(*Tx) error
 	after []func()
 	bytes int   // arguments so far; a batch is bounded by them
 	fatal error // the transaction is gone: nothing more may run in it
@@ -30,6 +31,10 @@ type Tx struct {
 
 // Millis is Now as the schema keeps it: milliseconds since 1970, UTC.
 func (tx *Tx) Millis() int64 { return tx.Now.UnixMilli() }
+
+// BeforeCommit runs f as the last of the transaction's work, and not if that fails. An
+// error of f's rolls all of it back.
+func (tx *Tx) BeforeCommit(f func(*Tx) error) { tx.last = append(tx.last, f) }
 
 // AfterCommit runs f once the transaction is durable, and not if it rolls back.
 // F runs on the writer: it wakes others and returns.
@@ -106,14 +111,14 @@ func (tx *Tx) failed(err error) error {
 }
 
 // Try runs a part of a transaction that may fail by itself: when fn returns an
-// error, what it wrote and what it wanted done AfterCommit is undone, and the rest
+// error, what it wrote and what it wanted done Before- and AfterCommit is undone, and the rest
 // of the transaction goes on. An error that ended the whole transaction ends it all
 // the same.
 func (tx *Tx) Try(fn func() error) error {
 	if err := tx.part(`SAVEPOINT part`); err != nil {
 		return err
 	}
-	after := len(tx.after)
+	last, after := len(tx.last), len(tx.after)
 	err := fn()
 	switch {
 	case tx.fatal != nil:
@@ -121,7 +126,7 @@ func (tx *Tx) Try(fn func() error) error {
 	case err == nil:
 		return tx.part(`RELEASE part`)
 	}
-	tx.after = tx.after[:after]
+	tx.last, tx.after = tx.last[:last], tx.after[:after]
 	return cmp.Or(tx.part(`ROLLBACK TO part`), tx.part(`RELEASE part`), err)
 }
 

@@ -238,7 +238,15 @@ func call(fn func(*Tx) error, tx *Tx) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return fn(tx)
+	if err := fn(tx); err != nil {
+		return err
+	}
+	for _, f := range tx.last {
+		if err := f(tx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // finish commits and answers. When the transaction is lost, so is the work of

@@ -59,6 +59,7 @@ func (l *Log) seqTx(tx *sqlite.Tx) int64 {
 func (l *Log) announceTx(tx *sqlite.Tx) {
 	if l.announced != tx {
 		l.announced = tx
+		tx.BeforeCommit(l.issueAhead)
 		tx.AfterCommit(l.Announce)
 	}
 }

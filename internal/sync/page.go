@@ -92,14 +92,28 @@ func (l *Log) page(ctx context.Context, cursor string, limit int) (Page, error) 
 		return p, err
 	}
 	if len(p.Entries) == 0 {
+		if from > 0 {
+			l.next.waits(reader{cursor, from})
+		}
 		return p, l.served(0)
 	}
-	token := newToken()
-	p.Cursor = fmt.Sprintf("%s.%d.%s", l.incarnation, p.At, token)
-	if err := l.db.Write(ctx, func(tx *sqlite.Tx) error { return l.issueTx(tx, token, p.At, cursor, from) }); err != nil {
+	if p.Cursor, err = l.issue(ctx, p.At, cursor, from); err != nil {
 		return p, err
 	}
 	return p, l.served(p.At)
+}
+
+// issue returns the cursor of a page that ends at a place, for the reader who came with
+// cursor, once it is durable: one that was made ahead if there is one.
+func (l *Log) issue(ctx context.Context, end int64, cursor string, from int64) (made string, err error) {
+	if made, ok := l.next.take(cursor, end); ok {
+		void, err := sqlite.Read(ctx, l.db, func(tx *sqlite.Tx) (string, error) { _, reason, err := l.positionTx(tx, made); return reason, err })
+		if err != nil || void == "" {
+			return made, err
+		}
+	}
+	err = l.db.Write(ctx, func(tx *sqlite.Tx) (err error) { made, err = l.issueTx(tx, end, cursor, from); return err })
+	return made, err
 }
 
 func (l *Log) served(seq int64) error {
@@ -138,11 +152,13 @@ func (l *Log) positionTx(tx *sqlite.Tx, cursor string) (int64, string, error) {
 	return seq, "", nil
 }
 
-// issueTx makes the token of a new page durable, notes that the reader came back
-// with cursor, and forgets tokens that no reader can still hold.
-func (l *Log) issueTx(tx *sqlite.Tx, token string, end int64, cursor string, from int64) error {
+// issueTx makes the token of a page that ends at a place durable and returns its cursor,
+// notes that the reader came back with cursor, which stands for from, and forgets tokens
+// that no reader can still hold.
+func (l *Log) issueTx(tx *sqlite.Tx, end int64, cursor string, from int64) (string, error) {
+	token := newToken()
 	if _, err := tx.Exec(`INSERT INTO sync_tokens (token, seq) VALUES (?, ?)`, token, end); err != nil {
-		return err
+		return "", err
 	}
 	if from > 0 {
 		// In the order of presenting, also within a millisecond and under any clock.
@@ -151,17 +167,17 @@ func (l *Log) issueTx(tx *sqlite.Tx, token string, end int64, cursor string, fro
 			UPDATE sync_tokens
 			SET presented_at = max(?, 1 + (SELECT coalesce(max(presented_at), 0) FROM sync_tokens))
 			WHERE token = ?`, tx.Millis(), presented); err != nil {
-			return err
+			return "", err
 		}
 	}
 	if err := l.markTx(tx); err != nil {
-		return err
+		return "", err
 	}
 	_, err := tx.Exec(`
 		DELETE FROM sync_tokens
 		WHERE n <= (SELECT max(n) FROM sync_tokens) - ?
 		  AND n NOT IN (`+lastPresented+`)`, keptTokens)
-	return err
+	return fmt.Sprintf("%s.%d.%s", l.incarnation, end, token), err
 }
 
 // lastPresented are the three tokens that a reader last came with. It may ask for two

@@ -52,6 +52,7 @@ type Log struct {
 	announced *sqlite.Tx // whose commit announces already
 
 	pages gosync.RWMutex // read-held while a page is issued, held while a life begins
+	next  nextPage
 
 	heard atomic.Value // string: the peer's version, once Retry was told
 	ahead atomic.Int64 // versions that came with a stamp of tomorrow or later, since the start

@@ -39,7 +39,7 @@ var mutants = []mutant{
 		{life, `g.fence.Served > l.last.seq`, `g.fence.Served < 0`},
 	}},
 	{"token of a place", "a place that was given out twice has one token", []edit{
-		{page, `token := newToken()`, `token := fmt.Sprint("place", p.At)`},
+		{page, `token := newToken()`, `token := fmt.Sprint("place", end)`},
 		{page, `INSERT INTO sync_tokens`, `INSERT OR IGNORE INTO sync_tokens`},
 		{life, `g.fence.Served > l.last.seq`, `g.fence.Served < 0`},
 	}},
@@ -50,7 +50,7 @@ var mutants = []mutant{
 		{page, "		if e.bad != nil {\n			bad", "		if s := string(e.json); strings.HasPrefix(s, `{\"table\":`) && !strings.HasPrefix(s, `{\"table\":\"facts\"`) && !strings.Contains(s, `\"updated_by\":\"`+l.node+`\"`) {\n			p.At = e.seq\n			continue\n		}\n		if e.bad != nil {\n			bad"},
 	}},
 	{"tombstones purged", "a node that was put back brings deleted rows back", []edit{
-		{page, "	if err := l.markTx(tx); err != nil {", "	for _, t := range l.order {\n		if _, err := tx.Exec(`DELETE FROM `+t.Name+` WHERE deleted_at IS NOT NULL AND seq <= ?`, from); err != nil {\n			return err\n		}\n	}\n	if err := l.markTx(tx); err != nil {"},
+		{page, "	if err := l.markTx(tx); err != nil {", "	for _, t := range l.order {\n		if _, err := tx.Exec(`DELETE FROM `+t.Name+` WHERE deleted_at IS NOT NULL AND seq <= ?`, from); err != nil {\n			return \"\", err\n		}\n	}\n	if err := l.markTx(tx); err != nil {"},
 	}},
 	{"replace for upsert", "what a node keeps for itself in a row is lost with each version", []edit{
 		{table, "return `INSERT INTO ` + t.Name", "return `INSERT OR REPLACE INTO ` + t.Name"},
