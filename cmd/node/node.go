@@ -222,7 +222,7 @@ func (n *node) hello() link.Hello {
 func (n *node) services() api.Services {
 	s := api.Services{
 		DB: n.folder.todos, Users: n.users, Settings: n.settings, Todos: n.todos, Scheduler: n.messages,
-		Tokens: n.tokens, Replica: n.log, Letters: n.letters, Ready: n.ready, Secret: n.folder.secret, Version: version(), Crash: n.out.crash, Log: n.logger,
+		Tokens: n.tokens, Replica: n.log, Letters: n.letters, Mute: n.reachesNobody(), Ready: n.ready, Secret: n.folder.secret, Version: version(), Crash: n.out.crash, Log: n.logger,
 	}
 	if n.Peer.On() && n.Node.Origin == 1 {
 		n.server = link.NewServer(link.ServerOptions{

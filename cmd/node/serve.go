@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -36,6 +37,7 @@ func (o *options) serve(ctx context.Context, out outside) (err error) {
 	}
 	boundMemory(o.env)
 	log := o.logger()
+	where := dataIn(c.Node.Data)
 	f, err := openFolder(ctx, c.Node.Data, out, log)
 	if err != nil {
 		return err
@@ -58,7 +60,7 @@ func (o *options) serve(ctx context.Context, out outside) (err error) {
 		return errors.Join(err, l.Close())
 	}
 	defer stop()
-	fmt.Fprintf(o.out, "%s is ready at %s\n", c.Node.Name, address(c.HTTP, l))
+	fmt.Fprintf(o.out, "%s is ready at %s, its data in %s\n", c.Node.Name, address(c.HTTP, l), where)
 	if err := n.hint(ctx, o); err != nil {
 		return err
 	}
@@ -66,6 +68,19 @@ func (o *options) serve(ctx context.Context, out outside) (err error) {
 	err = n.run(ctx, l)
 	log.Info("stopped", "node", c.Node.Name, "after", time.Since(started).Round(time.Second))
 	return err
+}
+
+// dataIn names the folder from the root, and says if nothing is in it yet: a path that
+// began at another working directory leads to an empty one.
+func dataIn(dir string) string {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		full = dir
+	}
+	if !exists(filepath.Join(dir, keyName)) {
+		full += ", which is new and empty"
+	}
+	return full
 }
 
 // address is where people reach the node.
@@ -79,9 +94,14 @@ func address(c config.HTTP, l net.Listener) string {
 	return "http://" + l.Addr().String()
 }
 
+// reachesNobody reports whether what rings here has no way to a person.
+func (n *node) reachesNobody() bool {
+	return n.Scheduler.Mode == config.Active && !n.Push.FCM.On() && !n.Push.Telegram.On()
+}
+
 // hint tells a newcomer what comes first.
 func (n *node) hint(ctx context.Context, o *options) error {
-	if n.Scheduler.Mode == config.Active && !n.Push.FCM.On() && !n.Push.Telegram.On() {
+	if n.reachesNobody() {
 		fmt.Fprintln(o.out, "No way to reach you is configured: reminders wait until push.telegram or push.fcm is.")
 	}
 	if n.Scheduler.Mode == config.Active && n.Push.Telegram.On() && n.Push.Telegram.ChatID == 0 {
@@ -89,6 +109,7 @@ func (n *node) hint(ctx context.Context, o *options) error {
 	}
 	if n.parting.Is() {
 		fmt.Fprintf(o.out, "It was parted from %s by tandem unpair, and stays alone until %s.\n", n.Peer.Name, n.pairLines())
+		return nil
 	}
 	if n.users.Unjoined() {
 		fmt.Fprintf(o.out, "This node was alone and has accounts of its own. Where %s has all of them, the two go on by themselves. If not, nothing crosses before they are joined: %s.\n", n.Peer.Name, n.pairLines())

@@ -122,3 +122,17 @@ func TestTheDoctorSaysWhyAReminderWaits(t *testing.T) {
 		}
 	})
 }
+
+// A node that was started in another working directory says that its folder is new.
+func TestTheReadyLineNamesTheDataFolder(t *testing.T) {
+	t.Parallel()
+	w := barePair(t, t.TempDir())
+	for _, new := range []string{", which is new and empty", ""} {
+		before := len(w.cloud.said())
+		w.cloud.start()
+		if said := string(w.cloud.said()[before:]); !strings.Contains(said, "cloud is ready at "+w.cloud.url+", its data in "+w.cloud.dir+new+"\n") {
+			t.Errorf("it says %q", said)
+		}
+		w.cloud.terminates()
+	}
+}

@@ -37,6 +37,7 @@ type Services struct {
 	Link      func() SyncState // nil: this node has no peer
 	Compare   func()           // has both nodes compared as soon as they are at rest; nil: this node has no peer
 	Peer      *Peer            // nil: this node has no peer that could call
+	Mute      bool             // what rings here reaches nobody: no channel is configured
 	Ready     func(context.Context) error
 	Secret    []byte // the node's own; list cursors and request keys are sealed with keys derived from it
 	Version   string

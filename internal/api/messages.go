@@ -80,9 +80,18 @@ func (a *api) addMessage(ctx context.Context, in *newMessageInput) (*onceOutput[
 			return made[messageBody]{}, err
 		}
 		out := a.message(m)
-		out.Body.Warnings = warnings
+		out.Body.Warnings = a.warned(warnings)
 		return made[messageBody]{"/v1/scheduled-messages/" + out.Body.Ref, out.ETag, out.Body}, nil
 	})
+}
+
+// warned adds to what a schedule may do unexpectedly that nobody hears it.
+func (a *api) warned(warnings []when.Warning) []when.Warning {
+	if a.Mute {
+		warnings = append(warnings[:len(warnings):len(warnings)], when.Warning{Code: "no_channel",
+			Detail: "This node rings, and no way to reach you is configured on it: it is noted that it rang, and nobody hears it before push.telegram or push.fcm is set."})
+	}
+	return warnings
 }
 
 func (a *api) getMessage(ctx context.Context, in *GetInput) (*rowOutput[messageBody], error) {
@@ -143,7 +152,7 @@ func (a *api) changeMessage(ctx context.Context, in *changeMessageInput) (*rowOu
 		return nil, err
 	}
 	out := a.message(m)
-	out.Body.Warnings = warnings
+	out.Body.Warnings = a.warned(warnings)
 	return out, nil
 }
 

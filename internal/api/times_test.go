@@ -271,3 +271,20 @@ func TestATodoFromThePeerThatWouldNotBeTakenHere(t *testing.T) {
 	equal(t, "due_on", a.at("due_on"), nil)
 	equal(t, "done", a.at("done"), any(true))
 }
+
+// A reminder that nobody would hear is taken, and its answer says so.
+func TestAReminderThatNobodyWouldHearIsTakenWithAWarning(t *testing.T) {
+	n := newNode(t)
+	for _, mute := range []bool{false, true} {
+		n.services.Mute = mute
+		n.handler = New(n.services)
+		want := ""
+		if mute {
+			want = "no_channel"
+		}
+		a := n.anna.post("/v1/scheduled-messages", `{"content": "x", "cron_expr": "0 7 * * *", "tz": "Europe/Berlin"}`).wants(201)
+		equal(t, fmt.Sprint("warnings, mute ", mute), a.codes(), want)
+		a = n.anna.patch(a.header.Get("Location"), `{"content": "y"}`).wants(200)
+		equal(t, fmt.Sprint("warnings of an edit, mute ", mute), a.codes(), want)
+	}
+}
