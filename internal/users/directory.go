@@ -29,6 +29,8 @@ type record struct {
 	DisabledAt      *int64 `json:"disabled_at"` // ms, as are the others
 	CreatedAt       int64  `json:"created_at"`
 	UpdatedAt       int64  `json:"updated_at"`
+	PasswordAt      int64  `json:"password_at"` // 0 from a node that keeps updated_at alone
+	BanAt           int64  `json:"ban_at"`      // likewise
 }
 
 // directory is the whole of what crosses.
@@ -38,9 +40,9 @@ type directory struct {
 
 func recordsTx(tx *sqlite.Tx) ([]record, error) {
 	return sqlite.All(tx, func(r sqlite.Row) (a record, err error) {
-		return a, r.Scan(&a.ID, &a.Email, &a.PasswordHash, &a.Role, &a.PasswordVersion, &a.DisabledAt, &a.CreatedAt, &a.UpdatedAt)
+		return a, r.Scan(&a.ID, &a.Email, &a.PasswordHash, &a.Role, &a.PasswordVersion, &a.DisabledAt, &a.CreatedAt, &a.UpdatedAt, &a.PasswordAt, &a.BanAt)
 	}, `
-		SELECT id, email, password_hash, role, password_version, disabled_at, created_at, updated_at
+		SELECT id, email, password_hash, role, password_version, disabled_at, created_at, updated_at, password_at, ban_at
 		FROM users
 		ORDER BY id`)
 }
@@ -95,6 +97,7 @@ func parse(body []byte) ([]record, error) {
 			return nil, fmt.Errorf("account %d is there twice", i)
 		}
 		ids[a.ID], emails[a.Email] = true, true
+		d.Accounts[i] = a.timed()
 	}
 	return d.Accounts, nil
 }
@@ -114,7 +117,7 @@ func (a record) unsound() string {
 		return "role"
 	case a.PasswordVersion < 1:
 		return "password_version"
-	case a.DisabledAt != nil && *a.DisabledAt < 0, a.CreatedAt < 0, a.UpdatedAt < 0:
+	case a.DisabledAt != nil && *a.DisabledAt < 0, a.CreatedAt < 0, min(a.PasswordAt, a.BanAt) < 0, max(a.PasswordAt, a.BanAt) > a.UpdatedAt:
 		return "times"
 	}
 	return ""

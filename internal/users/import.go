@@ -3,14 +3,13 @@ package users
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
 )
 
 // ErrPutBack refuses a directory that lacks an account held here, or has an older
-// record of one: no account ever goes, so the authority's file was lost or put back.
+// part of one: no account ever goes, so the authority's file was lost or put back.
 // TakeIn there, of what Carry returns here, mends it.
 var ErrPutBack = fault.New(fault.Conflict, "accounts_put_back", "The accounts at the other node are older than those here, or some are missing there, "+
 	"as after its folder was lost. Those here stay. Run tandem pair there, and tandem pair CODE here: both will have all of them.")
@@ -76,22 +75,6 @@ func (s *Store) take(ctx context.Context, generation string, body []byte, judge 
 	})
 }
 
-// behind reports whether some accounts lack one of others, or have an older record of
-// it.
-func behind(some, others []record) bool {
-	for _, o := range others {
-		i := slices.IndexFunc(some, func(a record) bool { return a.ID == o.ID })
-		if i < 0 || o.newer(some[i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// newer reports whether a was written after b, which has its id. Each change of an
-// account has a later time than the one before, whatever the clock says.
-func (a record) newer(b record) bool { return a.UpdatedAt > b.UpdatedAt }
-
 // replaceTx turns the accounts held into those that came.
 func replaceTx(tx *sqlite.Tx, have, come []record) error {
 	next := make(map[string]record, len(come))
@@ -133,8 +116,8 @@ func makeRoomTx(tx *sqlite.Tx, old record, next map[string]record) error {
 
 func storeTx(tx *sqlite.Tx, a record) error {
 	_, err := tx.Exec(`
-		INSERT INTO users (id, email, password_hash, role, password_version, disabled_at, created_at, updated_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		INSERT INTO users (id, email, password_hash, role, password_version, disabled_at, created_at, updated_at, password_at, ban_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET
 		  email = excluded.email,
 		  password_hash = excluded.password_hash,
@@ -142,7 +125,9 @@ func storeTx(tx *sqlite.Tx, a record) error {
 		  password_version = excluded.password_version,
 		  disabled_at = excluded.disabled_at,
 		  created_at = excluded.created_at,
-		  updated_at = excluded.updated_at`,
-		a.ID, a.Email, a.PasswordHash, a.Role, a.PasswordVersion, a.DisabledAt, a.CreatedAt, a.UpdatedAt)
+		  updated_at = excluded.updated_at,
+		  password_at = excluded.password_at,
+		  ban_at = excluded.ban_at`,
+		a.ID, a.Email, a.PasswordHash, a.Role, a.PasswordVersion, a.DisabledAt, a.CreatedAt, a.UpdatedAt, a.PasswordAt, a.BanAt)
 	return err
 }

@@ -72,8 +72,8 @@ func (s *Store) Carry(ctx context.Context, matched map[string]string) ([]byte, e
 }
 
 // TakeIn adds accounts that another node held, with their ids, passwords and roles, all
-// of them in one commit or none. Of one that is here already the newer record stays,
-// and a password or a ban that comes so ends its sessions: to take them in twice is to
+// of them in one commit or none. Of one that is here already the newer password and the
+// newer ban stay, and one that comes so ends its sessions: to take them in twice is to
 // do it once. An address that is another account's by now is accounts_changed.
 func (s *Store) TakeIn(ctx context.Context, body []byte) error {
 	if err := s.own(); err != nil {
@@ -108,6 +108,7 @@ func takeInTx(tx *sqlite.Tx, have []record, a record) (bool, error) {
 		case h.ID == a.ID && !a.newer(h):
 			return false, nil
 		case h.ID == a.ID:
+			a = h.merge(a)
 			if err := makeRoomTx(tx, h, map[string]record{a.ID: a}); err != nil {
 				return false, err
 			}

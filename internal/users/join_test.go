@@ -170,7 +170,7 @@ func TestAPasswordThatWasChangedWhileAloneIsNotUndoneByTheSameAccount(t *testing
 	known, err := home.Known(t.Context())
 	ok(t, err)
 	ok(t, cloud.TakeIn(t.Context(), carried(t, home, known[0].ID, known[1].ID)))
-	home.sql(t, `UPDATE users SET disabled_at = 1, updated_at = updated_at + 1 WHERE id = '`+adas+`'`)
+	home.sql(t, `UPDATE users SET disabled_at = 1, updated_at = updated_at + 1, ban_at = updated_at + 1 WHERE id = '`+adas+`'`)
 	before := home.accounts(t)
 	generation, body, err := cloud.Export(t.Context())
 	ok(t, err)

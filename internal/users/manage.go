@@ -37,10 +37,10 @@ func (s *Store) Init(ctx context.Context, email, password string) (Account, erro
 	err = s.change(ctx, func(tx *sqlite.Tx) (bool, error) {
 		a = Account{ID: tx.NewID(), Email: email, Role: Admin, CreatedAt: tx.Now, UpdatedAt: tx.Now}
 		n, err := tx.Exec(`
-			INSERT INTO users (id, email, password_hash, role, created_at, updated_at)
-			SELECT ?, ?, ?, ?, ?, ?
+			INSERT INTO users (id, email, password_hash, role, created_at, updated_at, password_at, ban_at)
+			SELECT ?1, ?2, ?3, ?4, ?5, ?5, ?5, ?5
 			WHERE NOT EXISTS (SELECT 1 FROM users)`,
-			a.ID, a.Email, hash, a.Role, tx.Millis(), tx.Millis())
+			a.ID, a.Email, hash, a.Role, tx.Millis())
 		if err == nil && n == 0 {
 			err = errInitialised
 		}
@@ -68,8 +68,9 @@ func (s *Store) SetPassword(ctx context.Context, id, password string) error {
 	return s.change(ctx, func(tx *sqlite.Tx) (bool, error) {
 		n, err := tx.Exec(`
 			UPDATE users
-			SET password_hash = ?, password_version = password_version + 1, updated_at = max(?, updated_at + 1)
-			WHERE id = ?`, hash, tx.Millis(), id)
+			SET password_hash = ?1, password_version = password_version + 1,
+			    updated_at = max(?2, updated_at + 1), password_at = max(?2, updated_at + 1)
+			WHERE id = ?3`, hash, tx.Millis(), id)
 		if err != nil {
 			return false, err
 		}
@@ -85,26 +86,24 @@ func (s *Store) SetPassword(ctx context.Context, id, password string) error {
 func (s *Store) Disable(ctx context.Context, id string) error {
 	return s.setDisabled(ctx, id, `
 		UPDATE users
-		SET disabled_at = ?, updated_at = max(?, updated_at + 1)
-		WHERE id = ? AND disabled_at IS NULL`,
-		func(tx *sqlite.Tx) []any { return []any{tx.Millis(), tx.Millis(), id} })
+		SET disabled_at = ?1, updated_at = max(?1, updated_at + 1), ban_at = max(?1, updated_at + 1)
+		WHERE id = ?2 AND disabled_at IS NULL`)
 }
 
 // Enable lifts a ban. The sessions that it ended stay ended.
 func (s *Store) Enable(ctx context.Context, id string) error {
 	return s.setDisabled(ctx, id, `
 		UPDATE users
-		SET disabled_at = NULL, updated_at = max(?, updated_at + 1)
-		WHERE id = ? AND disabled_at IS NOT NULL`,
-		func(tx *sqlite.Tx) []any { return []any{tx.Millis(), id} })
+		SET disabled_at = NULL, updated_at = max(?1, updated_at + 1), ban_at = max(?1, updated_at + 1)
+		WHERE id = ?2 AND disabled_at IS NOT NULL`)
 }
 
-func (s *Store) setDisabled(ctx context.Context, id, update string, args func(*sqlite.Tx) []any) error {
+func (s *Store) setDisabled(ctx context.Context, id, update string) error {
 	if err := s.own(); err != nil {
 		return err
 	}
 	return s.change(ctx, func(tx *sqlite.Tx) (bool, error) {
-		n, err := tx.Exec(update, args(tx)...)
+		n, err := tx.Exec(update, tx.Millis(), id)
 		if err != nil {
 			return false, err
 		}

@@ -22,8 +22,8 @@ func addUser(t testing.TB, n node, email string) (id string) {
 	ok(t, n.change(t.Context(), func(tx *sqlite.Tx) (bool, error) {
 		id = tx.NewID()
 		_, err := tx.Exec(`
-			INSERT INTO users (id, email, password_hash, role, created_at, updated_at)
-			VALUES (?, ?, ?, 'user', ?, ?)`, id, email, hash, tx.Millis(), tx.Millis())
+			INSERT INTO users (id, email, password_hash, role, created_at, updated_at, password_at, ban_at)
+			VALUES (?1, ?2, ?3, 'user', ?4, ?4, ?4, ?4)`, id, email, hash, tx.Millis())
 		return true, err
 	}))
 	return id
