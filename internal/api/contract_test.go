@@ -235,7 +235,7 @@ func TestTheDescriptionTellsOfEachOperation(t *testing.T) {
 	}
 }
 
-// Traps 18: the library's own document names example.com, and its pages load from
+// The library's own document names example.com, and its pages load from
 // other people's hosts.
 func TestTheDescriptionNamesNobodyElse(t *testing.T) {
 	n := newNode(t)

@@ -16,7 +16,7 @@ import (
 )
 
 // A pragma that is misspelt, or set on one connection of a pool, is ignored
-// without a word (traps 5 and 8): each connection is asked.
+// without a word: each connection is asked.
 func TestEveryConnectionHasTheSettingsItWasOpenedWith(t *testing.T) {
 	pragmas := func(tx *sqlite.Tx) (string, error) {
 		var all []string

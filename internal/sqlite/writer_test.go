@@ -154,7 +154,7 @@ func TestWriteUnderAnEndedContextDoesNothing(t *testing.T) {
 	})
 }
 
-// A Write within a Write waits for itself (trap 20).
+// A Write within a Write waits for itself.
 func TestWriteWithinAWriteFailsAfterItsPatience(t *testing.T) {
 	inBubble(t, func(t *testing.T, db *sqlite.DB) {
 		began := time.Now()
