@@ -28,6 +28,13 @@ func (j joined) Beside() http.RoundTripper {
 	return j
 }
 
+// CloseIdleConnections is what http.Client asks for by this name.
+func (j joined) CloseIdleConnections() {
+	if t, ok := j.over.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
+}
+
 // RoundTrip implements http.RoundTripper.
 func (j joined) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := j.may(r.Context()); err != nil {

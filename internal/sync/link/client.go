@@ -196,6 +196,7 @@ func (c *Client) beat(ctx context.Context) error {
 	c.status.tell(ctx, c.logger, c.name)
 	if err == nil && c.live.missed && !was {
 		c.live.breakOff(began.Add(-loop.Shortest))
+		c.peer.http.CloseIdleConnections() // they may lead nowhere any more, and the next call would find out by waiting
 	}
 	c.live.missed = err != nil
 	return loop.Told(err)

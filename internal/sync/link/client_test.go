@@ -99,6 +99,9 @@ func TestLinkThatFellSilentIsUsedAgainWithin75Seconds(t *testing.T) {
 		l.heal()
 		time.Sleep(44 * time.Second) // calls from before hang on; the heartbeat tells that they will for ever
 		synctest.Wait()
+		l.mu.Lock()
+		equal(t, "times that idle connections were given up", l.dropped, 1)
+		l.mu.Unlock()
 		equal(t, "at the cloud", cloud.content(up), "of local")
 		equal(t, "at local", local.content(down), "of cloud")
 		equal(t, "state", c.Status().State, "ok")

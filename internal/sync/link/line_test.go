@@ -43,6 +43,7 @@ type line struct {
 	silent    chan struct{} // closed while nothing comes through, and nobody is told
 	lose      int           // answers that are lost from now on, once the call was done
 	calls     []string
+	dropped   int                              // how often idle connections were given up
 	moved     int                              // entries, both ways
 	instead   func(path string) *http.Response // of what the cloud answers, where neither is nil
 }
@@ -135,6 +136,13 @@ func (l *line) count(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.moved += n
+}
+
+// CloseIdleConnections is what http.Client asks for by this name.
+func (l *line) CloseIdleConnections() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dropped++
 }
 
 func (l *line) cut() {
