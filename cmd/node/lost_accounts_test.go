@@ -56,6 +56,15 @@ func TestACloudThatWasBegunAnewGetsEverythingByPairing(t *testing.T) {
 				b.home.token = b.home.enter(demoEmail, demoPassword)
 				equal(t, "at home, before", b.home.contents(), want)
 				equal(t, "what home says", b.home.node.client.Status().Code, users.ErrPutBack.Code)
+				equal(t, "whom it names", b.home.node.client.Status().Reason, "another account has the address there: "+demoEmail)
+				equal(t, "Cyn, whose address is free, can log in at the cloud", b.cloud.enter(cyn, demoPassword) != "", true)
+				status := b.cloud.node.linkState()
+				equal(t, "what the cloud says", status.State+" "+status.Code, "attention accounts_put_back")
+				for _, said := range []string{status.Mend, b.cloud.findings()} {
+					if !strings.Contains(said, demoEmail) || !strings.Contains(said, "pair prints a code here, for tandem pair --config FILE CODE on the machine of home") {
+						t.Errorf("the cloud does not say what to do: %s", said)
+					}
+				}
 
 				if m := map[string]*machine{"pair.taken": b.cloud, "pair.answered": b.home, "pair.moved": b.home}[dies]; m != nil {
 					m.crash(dies)
@@ -78,6 +87,7 @@ func TestACloudThatWasBegunAnewGetsEverythingByPairing(t *testing.T) {
 				equal(t, "the two", b.home.contents(), b.cloud.contents())
 				settle(time.Minute)
 				equal(t, "the state", b.home.node.client.Status().State, "ok")
+				equal(t, "the state of the cloud", b.cloud.node.linkState().State, "ok")
 			})
 		})
 	}

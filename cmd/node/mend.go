@@ -7,6 +7,7 @@ import (
 	"tandem/internal/api"
 	"tandem/internal/pairing"
 	"tandem/internal/sync/link"
+	"tandem/internal/users"
 )
 
 // endStatus is the link as whichever end of it is here knows it.
@@ -17,7 +18,26 @@ func (n *node) endStatus() link.Status {
 	if n.client != nil {
 		return n.client.Status()
 	}
-	return n.server.Status()
+	return n.clashing(n.server.Status())
+}
+
+// clashing adds to the status of a link the accounts of the peer that could not come back
+// to this node, since their addresses are other accounts' here.
+func (n *node) clashing(s link.Status) link.Status {
+	taken := n.users.Clashing()
+	if len(taken) == 0 {
+		return s
+	}
+	w := link.Warning{
+		Code:   users.ErrPutBack.Code,
+		Detail: fmt.Sprintf("%s has %d accounts whose addresses are other accounts' here, as after the folder of this node was lost. What they own belongs to nobody here.", n.Peer.Name, len(taken)),
+		Mend:   n.pairThem() + " Both will have one account for each address: " + strings.Join(taken, ", ") + ".",
+	}
+	s.Warnings = append([]link.Warning{w}, s.Warnings...)
+	if !s.Broken() && s.State != link.CatchingUp {
+		s.State, s.Code, s.Detail = link.Attention, w.Code, w.Detail
+	}
+	return s
 }
 
 // linkState is the link as people read of it: with what it was before this process, and

@@ -195,7 +195,9 @@ func (n *node) sets() []link.Set {
 }
 
 // importAccounts takes the authority's accounts over. One that was put back is given
-// those that are newer here, and what comes of it is taken over with the next poll.
+// those that are newer here, and what comes of it is taken over with the next poll. Of two
+// accounts with one address nobody can tell whose rows are whose: that is for pairing, and
+// until then all others go on.
 func (n *node) importAccounts(ctx context.Context, generation string, body []byte) error {
 	err := n.users.Import(ctx, generation, body)
 	if !errors.Is(err, users.ErrPutBack) {
@@ -204,6 +206,9 @@ func (n *node) importAccounts(ctx context.Context, generation string, body []byt
 	held, failed := n.users.Carry(ctx, nil)
 	if failed == nil {
 		failed = n.peer.Call(ctx, http.MethodPost, "accounts", json.RawMessage(held), nil)
+	}
+	if failed != nil && errors.Unwrap(err) != nil {
+		return err // it names the addresses that keep accounts from going back
 	}
 	if failed != nil {
 		return users.ErrPutBack.Because(failed)

@@ -109,7 +109,7 @@ func (p *Pairing) letIn(ctx context.Context, code string, in visit, out *welcome
 	if !p.codes.spend(code, p.Now()) {
 		return ErrCode
 	}
-	if len(in.Accounts) > len(out.Matched) {
+	if in.Carried != nil || len(in.Accounts) > len(out.Matched) {
 		if err := p.Users.TakeIn(ctx, in.Carried); err != nil {
 			return err
 		}

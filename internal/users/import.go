@@ -1,8 +1,11 @@
 package users
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
@@ -19,29 +22,38 @@ var ErrPutBack = fault.New(fault.Conflict, "accounts_put_back", "The accounts at
 // account's sessions here too. The generation held, or an older one of its
 // incarnation, changes nothing. A body that is not a whole directory is bad_directory
 // and changes nothing, and one from an authority that lost its file or was put back is
-// ErrPutBack: it must neither lock anybody out nor undo a password or a ban.
+// ErrPutBack: it must neither lock anybody out nor undo a password or a ban. Where all
+// that it lacks are accounts whose addresses are another's there, which TakeIn cannot
+// mend, it is ErrPutBack and all others are taken over nonetheless: a ban among them must
+// not wait for somebody to pair.
 //
 // Where accounts are held that were made here, before there was an authority, the same
 // is ErrUnjoined: what they own would be nobody's. Join takes it.
 func (s *Store) Import(ctx context.Context, generation string, body []byte) error {
-	return s.take(ctx, generation, body, func(come, have []record) error {
+	return s.take(ctx, generation, body, func(come, have []record) ([]record, error) {
 		switch {
 		case !behind(come, have):
-			return nil
+			return come, nil
 		case s.Unjoined():
-			return ErrUnjoined
+			return nil, ErrUnjoined
 		}
-		return ErrPutBack
+		if rest, taken := apartFrom(come, have); len(taken) > 0 && !behind(rest, have) {
+			return rest, ErrPutBack.Because(fmt.Errorf("another account has the address there: %s", strings.Join(taken, ", ")))
+		}
+		return nil, ErrPutBack
 	})
 }
 
 // Join is Import of any directory, once what the accounts own that are held here has
 // become the authority's accounts'. Those that it lacks go, with their sessions.
 func (s *Store) Join(ctx context.Context, generation string, body []byte) error {
-	return s.take(ctx, generation, body, func(_, _ []record) error { return nil })
+	return s.take(ctx, generation, body, func(come, _ []record) ([]record, error) { return come, nil })
 }
 
-func (s *Store) take(ctx context.Context, generation string, body []byte, judge func(come, have []record) error) error {
+// take has the accounts held here become those that choose returns, which are none where
+// it is all refused. Those that it returns with an error are not the directory that came,
+// and go by the name of the one before.
+func (s *Store) take(ctx context.Context, generation string, body []byte, choose func(come, have []record) ([]record, error)) error {
 	if s.o.Authority {
 		return fault.New(fault.Conflict, "accounts_live_here", "Accounts are kept by this node; it takes no directory from another.")
 	}
@@ -53,7 +65,8 @@ func (s *Store) take(ctx context.Context, generation string, body []byte, judge 
 	if err != nil {
 		return errBadDirectory.Because(err)
 	}
-	return s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	var in error
+	err = s.db.Write(ctx, func(tx *sqlite.Tx) error {
 		held, err := heldTx(tx)
 		if err != nil || held.includes(g) {
 			return err
@@ -62,17 +75,21 @@ func (s *Store) take(ctx context.Context, generation string, body []byte, judge 
 		if err != nil {
 			return err
 		}
-		if err := judge(accounts, have); err != nil {
-			return err
+		var next []record
+		if next, in = choose(accounts, have); in != nil {
+			if g = held; next == nil || g.String() == "" || !behind(have, next) {
+				return nil
+			}
 		}
-		if err := replaceTx(tx, have, accounts); err != nil {
+		if err := replaceTx(tx, have, next); err != nil {
 			return err
 		}
 		tx.AfterCommit(func() {
-			s.o.Log.Info("directory taken over", "generation", generation, "accounts", len(accounts), "before", len(have))
+			s.o.Log.Info("directory taken over", "generation", g.String(), "accounts", len(next), "before", len(have))
 		})
 		return s.changedTx(tx, g)
 	})
+	return cmp.Or(err, in)
 }
 
 // replaceTx turns the accounts held into those that came.

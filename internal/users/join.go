@@ -71,10 +71,11 @@ func (s *Store) Carry(ctx context.Context, matched map[string]string) ([]byte, e
 	return json.Marshal(directory{append([]record{}, carried...)})
 }
 
-// TakeIn adds accounts that another node held, with their ids, passwords and roles, all
-// of them in one commit or none. Of one that is here already the newer password and the
+// TakeIn adds accounts that another node held, with their ids, passwords and roles, in
+// one commit. Of one that is here already the newer password and the
 // newer ban stay, and one that comes so ends its sessions: to take them in twice is to
-// do it once. An address that is another account's by now is accounts_changed.
+// do it once. One whose address is another account's here stays out, and that is
+// accounts_changed once all others are in; Clashing tells of it until they come without.
 func (s *Store) TakeIn(ctx context.Context, body []byte) error {
 	if err := s.own(); err != nil {
 		return err
@@ -83,13 +84,18 @@ func (s *Store) TakeIn(ctx context.Context, body []byte) error {
 	if err != nil {
 		return errBadDirectory.Because(err)
 	}
-	return s.change(ctx, func(tx *sqlite.Tx) (bool, error) {
+	var clashing []string
+	err = s.change(ctx, func(tx *sqlite.Tx) (changed bool, err error) {
 		have, err := recordsTx(tx)
 		if err != nil {
 			return false, err
 		}
-		changed := false
+		clashing = nil
 		for _, a := range come {
+			if slices.ContainsFunc(have, func(h record) bool { return h.ID != a.ID && h.Email == a.Email }) {
+				clashing = append(clashing, a.Email)
+				continue
+			}
 			took, err := takeInTx(tx, have, a)
 			if err != nil {
 				return false, err
@@ -98,13 +104,28 @@ func (s *Store) TakeIn(ctx context.Context, body []byte) error {
 		}
 		return changed, nil
 	})
+	if err != nil {
+		return err
+	}
+	s.clashing.Store(&clashing)
+	if len(clashing) > 0 {
+		return errAccountsMoved
+	}
+	return nil
+}
+
+// Clashing returns the addresses of accounts that the last TakeIn left out. It reads
+// memory only: after a restart the other node offers them again.
+func (s *Store) Clashing() []string {
+	if all := s.clashing.Load(); all != nil {
+		return *all
+	}
+	return nil
 }
 
 func takeInTx(tx *sqlite.Tx, have []record, a record) (bool, error) {
 	for _, h := range have {
 		switch {
-		case h.ID != a.ID && h.Email == a.Email:
-			return false, errAccountsMoved
 		case h.ID == a.ID && !a.newer(h):
 			return false, nil
 		case h.ID == a.ID:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tandem/internal/fault"
 	"tandem/internal/sqlite"
 )
 
@@ -70,12 +71,45 @@ func TestAnAddressThatIsTakenMeanwhileIsNotTakenIn(t *testing.T) {
 	for _, k := range known {
 		ids = append(ids, k.ID)
 	}
-	before := cloud.accounts(t)
-	err = cloud.TakeIn(t.Context(), carried(t, home, ids...))
-	if !errors.Is(err, errAccountsMoved) {
-		t.Errorf("taken in: %v", err)
+	for range 2 {
+		err = cloud.TakeIn(t.Context(), carried(t, home, ids...))
+		if !errors.Is(err, errAccountsMoved) {
+			t.Errorf("taken in: %v", err)
+		}
+		equal(t, "out", strings.Join(cloud.Clashing(), " "), ada)
+		equal(t, "the ids of ada's", cloudsAda(t, cloud) != adas, true)
+		login(t, cloud, "bob@example.org", password) // nothing keeps his out
 	}
-	equal(t, "accounts, Bob's too", cloud.accounts(t), before)
+	ok(t, cloud.TakeIn(t.Context(), carried(t, home)))
+	equal(t, "out, once they are one", len(cloud.Clashing()), 0)
+}
+
+// One address is another account's at the authority: what else changes there is heard of
+// at home all the same, under the name of a directory that home is still without.
+func TestOneClashOfAddressesKeepsNoBanFromHome(t *testing.T) {
+	cloud, home, _ := twoNodes(t)
+	bob := addUser(t, cloud, "bob@example.org")
+	carry(t, cloud, home)
+	held, before := generationOf(t, home), login(t, home, "bob@example.org", password)
+	other := run(t, 3, true) // it was begun anew, with Ada first
+	first(t, other)
+	all, err := home.Carry(t.Context(), nil)
+	ok(t, err)
+	refused(t, other.TakeIn(t.Context(), all), fault.Conflict, "accounts_changed")
+	ok(t, other.Disable(t.Context(), bob))
+	for range 2 {
+		generation, body, err := other.Export(t.Context())
+		ok(t, err)
+		e := refused(t, home.Import(t.Context(), generation, body), fault.Conflict, "accounts_put_back")
+		if !strings.Contains(e.Error(), ada) {
+			t.Errorf("it does not name the address: %v", e)
+		}
+		equal(t, "generation", generationOf(t, home), held)
+		equal(t, "his session", alive(t, home, before), false)
+		equal(t, "banned", strings.Join(home.Disabled(), " "), bob)
+		equal(t, "changes", home.changes.Load(), 3)
+		login(t, home, ada, password)
+	}
 }
 
 func TestOnlyTheAuthorityTakesAccountsInAndOnlySoundOnes(t *testing.T) {

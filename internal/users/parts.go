@@ -49,3 +49,22 @@ func behind(some, others []record) bool {
 	}
 	return false
 }
+
+// apartFrom returns the accounts that came with those of here in the place of the ones
+// that have an address of theirs, and neither is known where the other is; and those
+// addresses.
+func apartFrom(come, have []record) (rest []record, taken []string) {
+	rest = slices.Clone(come)
+	for _, h := range have {
+		if slices.ContainsFunc(come, func(a record) bool { return a.ID == h.ID }) {
+			continue
+		}
+		for i, a := range rest {
+			if a.Email == h.Email && a.ID != h.ID && !slices.ContainsFunc(have, func(b record) bool { return b.ID == a.ID }) {
+				rest[i] = h
+				taken = append(taken, h.Email)
+			}
+		}
+	}
+	return rest, taken
+}

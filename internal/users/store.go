@@ -31,6 +31,7 @@ type Store struct {
 	cache    *cache
 	disabled atomic.Pointer[[]string]
 	unjoined atomic.Bool
+	clashing atomic.Pointer[[]string] // on the authority
 }
 
 // NewStore opens the accounts in db. On the authority each start begins another
