@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -95,7 +95,7 @@ func TestAStartSaysWhatComesFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprint("It was parted from cloud by tandem unpair, and stays alone until tandem pair --config FILE on the machine of cloud")
+		want := "It was parted from cloud by tandem unpair, and stays alone until tandem pair --config FILE on the machine of cloud"
 		if said := says(b.home); !strings.Contains(said, want) || !strings.Contains(said, "tandem pair --config home.yaml CODE here") {
 			t.Errorf("once parted: %q", said)
 		}
@@ -135,4 +135,35 @@ func TestTheReadyLineNamesTheDataFolder(t *testing.T) {
 		}
 		w.cloud.terminates()
 	}
+}
+
+// Whatever keeps the nodes apart, there is something to do about it that is its own.
+func TestEachFaultOfTheLinkHasItsMend(t *testing.T) {
+	inNewBubble(t, func(t *testing.T, b *bubble) {
+		b.cloud.on()
+		b.home.on()
+		files, err := filepath.Glob("../../internal/sync/link/*.go")
+		must(t, err)
+		codes := map[string]bool{"bad_directory": true, "bad_push_tokens": true, "accounts_not_joined": true, "accounts_put_back": true, "disk_full": true,
+			"parted": true, "not_paired": true, "caller_refused": true}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			must(t, err)
+			if !strings.HasSuffix(file, "_test.go") {
+				for _, code := range regexp.MustCompile(`"(peer_[a-z_]+)"`).FindAllStringSubmatch(string(text), -1) {
+					codes[code[1]] = true
+				}
+			}
+		}
+		if len(codes) < 20 {
+			t.Fatalf("only %v were found", codes)
+		}
+		for _, n := range []*node{b.home.node, b.cloud.node} {
+			for code := range codes {
+				if n.mend(code) == n.mend("a code that nobody knows") {
+					t.Errorf("of %s nobody at %s says what to do", code, n.Node.Name)
+				}
+			}
+		}
+	})
 }
