@@ -192,16 +192,3 @@ func (n *node) doctorFor(ctx context.Context, _ struct{}) ([]finding, error) {
 	delivered, err := n.examineDelivery(ctx)
 	return append(found, delivered...), err
 }
-
-func (n *node) examineAccounts(ctx context.Context) finding {
-	_, ok, err := n.users.FirstAdmin(ctx)
-	switch {
-	case err != nil:
-		return finding{"accounts", fail, err.Error(), ""}
-	case ok:
-		return finding{"accounts", fine, "there is an admin", ""}
-	case n.authority():
-		return finding{"accounts", warn, "nobody has an account", n.line("init") + " --email YOU@EXAMPLE.ORG"}
-	}
-	return finding{"accounts", warn, "the accounts have not come from " + n.Peer.Name + " yet", "Start that node, and make the first account there."}
-}

@@ -56,6 +56,9 @@ func (o *options) password(stdin bool) (string, error) {
 }
 
 func (n *node) initFor(ctx context.Context, in initRequest) (initAnswer, error) {
+	if err := n.ownedElsewhere(ctx); err != nil {
+		return initAnswer{}, err
+	}
 	a, err := n.users.Init(ctx, in.Email, in.Password)
 	if err != nil {
 		return initAnswer{}, err

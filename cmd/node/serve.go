@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -119,14 +118,13 @@ func (n *node) hint(ctx context.Context, o *options) error {
 	if err != nil || ok {
 		return err
 	}
-	if n.authority() {
-		with := ""
-		if o.configFile != "" {
-			with = " --config " + o.configFile
-		}
-		fmt.Fprintf(o.out, "Nobody has an account yet. In another terminal: %s init%s --email YOU@EXAMPLE.ORG\n", os.Args[0], with)
-	} else {
-		fmt.Fprintf(o.out, "Accounts live at %s, and come from there. Log in once it has been reached.\n", n.Peer.Name)
+	if !n.authority() {
+		fmt.Fprintf(o.out, "Accounts live at %s, and come from there once the two are a pair. If they are none yet: %s.\n", n.Peer.Name, n.pairLines())
+		return nil
 	}
-	return nil
+	line, err := n.firstAccount(ctx)
+	if err == nil {
+		fmt.Fprintf(o.out, "Nobody has an account yet. In another terminal: %s.\n", line)
+	}
+	return err
 }

@@ -1,8 +1,26 @@
 package sync
 
 import (
+	"context"
+
 	"tandem/internal/sqlite"
 )
+
+// HasRows reports whether there is a row or a fact of anybody here, deleted or not.
+func (l *Log) HasRows(ctx context.Context) (bool, error) {
+	return sqlite.Read(ctx, l.db, func(tx *sqlite.Tx) (bool, error) {
+		names := []string{"facts"}
+		for _, t := range l.order {
+			names = append(names, t.Name)
+		}
+		for _, name := range names {
+			if _, found, err := sqlite.One(tx, sqlite.Value[int], `SELECT 1 FROM `+name+` LIMIT 1`); err != nil || found {
+				return found, err
+			}
+		}
+		return false, nil
+	})
+}
 
 // MoveOwnersTx gives all rows and facts of some owners to others: the accounts of a
 // node that was alone become those of the node it joins. It belongs before the first
