@@ -34,12 +34,13 @@ func (w *world) check() {
 }
 
 // checkEqual is invariant 1: the tables are equal, but for what quarantine explains.
-// A fact that either node keeps under a time from before facts are kept, since its clock
-// was a year behind, is on its way out at both.
+// A fact that is older than facts are kept, by the clock of either node, is on its way
+// out or never came in.
 func (w *world) checkEqual() {
 	local, cloud := w.nodes[0].dump(), w.nodes[1].dump()
+	from := max(w.nodes[0].factsFrom(), w.nodes[1].factsFrom())
 	for _, n := range w.nodes {
-		for _, uid := range all(n, sqlite.Value[sync.UID], `SELECT uid FROM facts WHERE at < ?`, n.factsFrom()) {
+		for _, uid := range all(n, sqlite.Value[sync.UID], `SELECT uid FROM facts WHERE at < ?`, from) {
 			delete(local, uid)
 			delete(cloud, uid)
 		}
