@@ -42,9 +42,11 @@ type compare struct {
 	at int64 // Unix ms
 }
 
-// difference is one bucket as it was at both nodes. It is repaired once: if the same
-// comes back, sending it again will not help.
+// difference is one bucket as it was at both nodes. It is repaired once a day: if the
+// same comes back, sending it again does not help, until a clock is put right perhaps
+// that had one of them take a fact for too old.
 type difference struct {
+	cutoff       int64
 	table        string
 	bucket       int64
 	mine, theirs sync.Sum

@@ -33,7 +33,7 @@ func (r *comparing) table(ctx context.Context, table string) error {
 	maps.Copy(all, theirs.Buckets)
 	for _, b := range slices.Sorted(maps.Keys(all)) {
 		if mine[b] != theirs.Buckets[b] {
-			if err := r.bucket(ctx, difference{table, b, mine[b], theirs.Buckets[b]}); err != nil {
+			if err := r.bucket(ctx, difference{r.cutoff, table, b, mine[b], theirs.Buckets[b]}); err != nil {
 				return err
 			}
 		}
