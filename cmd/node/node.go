@@ -155,7 +155,7 @@ func (n *node) zone(tx *sqlite.Tx, owner string) (string, error) {
 
 // openPush opens the ways to a person.
 func (n *node) openPush(ctx context.Context) error {
-	n.tokens = push.NewTokens(n.folder.todos, push.TokenOptions{Authority: n.authority(), OnChange: n.announce, Log: n.logger})
+	n.tokens = push.NewTokens(n.folder.todos, push.TokenOptions{Authority: n.authority(), Life: n.log.Incarnation, OnChange: n.announce, Log: n.logger})
 	var channels []push.Route
 	if c := n.Push.FCM; c.On() {
 		channel, err := fcm.New(ctx, fcm.Options{

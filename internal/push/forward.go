@@ -110,9 +110,7 @@ func (t *Tokens) confirm(ctx context.Context, f Forwarded, lapsed []Lapsed) erro
 				return err
 			}
 		}
-		// The authority may have kept a newer one instead: ask for the set again.
-		_, err := tx.Exec(`DELETE FROM push_tokens_held`)
-		return err
+		return ForgetGenerationTx(tx) // the authority may have kept a newer one instead
 	})
 }
 

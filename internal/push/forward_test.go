@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -346,7 +347,7 @@ func TestABadSetChangesNothing(t *testing.T) {
 	must(t, err)
 	good := Registered{"T2", "ios", "tablet", "ada", [16]byte{1}, 5, 5}
 	set := func(more ...Registered) string {
-		b, err := json.Marshal(tokenSet{append([]Registered{good}, more...)})
+		b, err := json.Marshal(tokenSet{Tokens: append([]Registered{good}, more...)})
 		must(t, err)
 		return string(b)
 	}
@@ -362,6 +363,7 @@ func TestABadSetChangesNothing(t *testing.T) {
 		"no owner":         {"g", set(Registered{"a", "ios", "x", "", [16]byte{2}, 5, 5})},
 		"token twice":      {"g", set(Registered{"T2", "ios", "x", "ada", [16]byte{2}, 5, 5})},
 		"device twice":     {"g", set(Registered{"a", "ios", "tablet", "ada", [16]byte{2}, 5, 5})},
+		"a long life":      {"g", `{"tokens":[],"life":"` + strings.Repeat("x", 65) + `"}`},
 		"same twice":       {"g", set(Registered{"a", "ios", "x", "ada", [16]byte{1}, 5, 5})},
 	} {
 		if err := p.home.Import(t.Context(), c.generation, []byte(c.body)); fault.From(err).Code != "bad_push_tokens" {
@@ -372,6 +374,69 @@ func TestABadSetChangesNothing(t *testing.T) {
 	now, err := p.home.Generation(t.Context())
 	must(t, err)
 	equal(t, now, held)
+}
+
+// The cloud's database was lost, or put back to a moment before some had registered.
+func TestAnAuthorityThatForgotDevicesHasThemAgain(t *testing.T) {
+	for name, forgets := range map[string]string{"all": `DELETE FROM push_tokens`, "some": `DELETE FROM push_tokens WHERE device_id = 'watch'`} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPair(t)
+				life := "first"
+				p.cloud.o.Life = func() string { return life }
+				p.cloud.register("ada", "T1", "phone")
+				p.cloud.register("ada", "T2", "watch")
+				p.cloud.register("ada", "T3", "tablet")
+				p.pull()
+				p.cloud.forget("ada", "tablet") // and home has not heard of it
+				p.cloud.exec(forgets)
+				life = "second"
+				equal(t, p.pull(), true)
+				equal(t, p.home.rings("ada"), "T1@phone T3@tablet T2@watch")
+				must(t, p.forward())
+				equal(t, p.cloud.rings("ada"), "T1@phone T2@watch") // the one that it forgot itself does not come back
+				for p.pull() {
+				}
+				equal(t, p.home.rings("ada"), "T1@phone T2@watch")
+				equal(t, p.pending(), 0)
+				p.cloud.forget("ada", "watch") // within a life what is not there has gone
+				p.pull()
+				equal(t, p.home.rings("ada"), "T1@phone")
+			})
+		})
+	}
+}
+
+// The first set that is copied, one of an older version, and one that is copied again
+// after home was put back, say what there is and no more.
+func TestOnlyAnotherLifeOfTheAuthorityBringsDevicesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		lives [2]string
+		again func(p pair)
+	}{
+		"an older version":           {[2]string{"", ""}, nil},
+		"one that has been upgraded": {[2]string{"", "first"}, nil},
+		"home was put back": {[2]string{"first", "first"}, func(p pair) {
+			p.home.write(func(tx *sqlite.Tx) error { _, err := StartOverTx(tx); return err })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			life := c.lives[0]
+			p.cloud.o.Life = func() string { return life }
+			p.cloud.register("ada", "T1", "phone")
+			p.cloud.register("ada", "T2", "watch")
+			p.pull()
+			p.cloud.exec(`DELETE FROM push_tokens WHERE device_id = 'watch'`)
+			life = c.lives[1]
+			if c.again != nil {
+				c.again(p)
+			}
+			p.pull()
+			equal(t, p.home.rings("ada"), "T1@phone")
+			equal(t, p.pending(), 0)
+		})
+	}
 }
 
 func TestForwardLoopFindsAPeerThatComesBack(t *testing.T) {

@@ -39,7 +39,7 @@ func StartOverTx(tx *sqlite.Tx) (parked int, err error) {
 // ForgetGenerationTx forgets which state of the authority's set is here, so that whatever
 // comes next is copied whole.
 func ForgetGenerationTx(tx *sqlite.Tx) error {
-	_, err := tx.Exec(`DELETE FROM push_tokens_held`)
+	_, err := tx.Exec(`UPDATE push_tokens_held SET generation = ''`)
 	return err
 }
 

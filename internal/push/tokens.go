@@ -19,7 +19,8 @@ const keptGone = 90 * 24 * time.Hour
 
 // TokenOptions say which part this node plays.
 type TokenOptions struct {
-	Authority bool // the set lives here: at the cloud, or at the only node
+	Authority bool          // the set lives here: at the cloud, or at the only node
+	Life      func() string // of the database, at the authority; nil: it has but one
 	Log       *slog.Logger
 
 	// OnChange, when set, runs after each commit that changed the authority's set.
@@ -40,7 +41,12 @@ type Tokens struct {
 }
 
 // NewTokens returns the store of one node.
-func NewTokens(db *sqlite.DB, o TokenOptions) *Tokens { return &Tokens{db: db, o: o} }
+func NewTokens(db *sqlite.DB, o TokenOptions) *Tokens {
+	if o.Life == nil {
+		o.Life = func() string { return "" }
+	}
+	return &Tokens{db: db, o: o}
+}
 
 // RegisterTx has a device ring for the owner from now on. One installation has one
 // row: a token or a device that was another owner's moves wholly.

@@ -30,6 +30,11 @@ func (s shelf) write(fn func(*sqlite.Tx) error) {
 	must(s.t, s.db.Write(s.t.Context(), fn))
 }
 
+func (s shelf) exec(statement string) {
+	s.t.Helper()
+	s.write(func(tx *sqlite.Tx) error { _, err := tx.Exec(statement); return err })
+}
+
 func (s shelf) register(owner, token, device string) {
 	s.t.Helper()
 	s.write(func(tx *sqlite.Tx) error {

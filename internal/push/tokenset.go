@@ -12,6 +12,7 @@ import (
 
 	"tandem/internal/fault"
 	"tandem/internal/sqlite"
+	"tandem/internal/sync"
 )
 
 // errBadTokens is met by its code; its cause says what was wrong, and no value.
@@ -20,6 +21,7 @@ var errBadTokens = fault.New(fault.Malformed, "bad_push_tokens", "What the other
 // tokenSet is the whole of what crosses.
 type tokenSet struct {
 	Tokens []Registered `json:"tokens"`
+	Life   string       `json:"life,omitempty"` // of the authority's database: another one may have forgotten what the last one held
 }
 
 // Generation names the state of the set that is here; empty where none has come, or where
@@ -44,6 +46,7 @@ func (t *Tokens) Export(ctx context.Context) (generation string, body []byte, er
 		return "", nil, err
 	}
 	set, err := sqlite.Read(ctx, t.db, func(tx *sqlite.Tx) (s tokenSet, err error) {
+		s.Life = t.o.Life()
 		s.Tokens, err = sqlite.All(tx, scanRegistered, `SELECT `+registeredColumns+` FROM push_tokens ORDER BY device_id`)
 		return s, err
 	})
@@ -60,13 +63,15 @@ func (t *Tokens) Export(ctx context.Context) (generation string, body []byte, er
 
 // Import makes the set that came from the authority the one held here, in one
 // commit. What the authority does not know yet stays: a registration made here is
-// kept, and one that was forgotten or found dead here does not come back. A body
-// that is not a whole set is bad_push_tokens and changes nothing.
+// kept, and one that was forgotten or found dead here does not come back. Where the
+// authority has begun another life, what the set lacks is what it may have lost: that
+// stays too, and goes to the authority once more. A body that is not a whole set is
+// bad_push_tokens and changes nothing.
 func (t *Tokens) Import(ctx context.Context, generation string, body []byte) error {
 	if t.o.Authority {
 		return fault.New(fault.Conflict, "push_tokens_live_here", "Push tokens live at this node; it takes no set from another.")
 	}
-	tokens, err := parseTokens(body)
+	set, err := parseTokens(body)
 	if err != nil || generation == "" || len(generation) > 64 {
 		return errBadTokens.Because(errors.Join(err, fmt.Errorf("generation of %d bytes", len(generation))))
 	}
@@ -76,15 +81,45 @@ func (t *Tokens) Import(ctx context.Context, generation string, body []byte) err
 		if t.asked.Load() != t.confirmed.Load() {
 			return nil
 		}
-		if err := importTx(tx, tokens); err != nil {
+		if err := t.keepLostTx(tx, set); err != nil {
+			return err
+		}
+		if err := importTx(tx, set.Tokens); err != nil {
 			return err
 		}
 		_, err := tx.Exec(`
-			INSERT INTO push_tokens_held (one, generation)
-			VALUES (1, ?)
-			ON CONFLICT (one) DO UPDATE SET generation = excluded.generation`, generation)
+			INSERT INTO push_tokens_held (one, generation, life)
+			VALUES (1, ?, nullif(?, ''))
+			ON CONFLICT (one) DO UPDATE SET generation = excluded.generation, life = excluded.life`, generation, set.Life)
 		return err
 	})
+}
+
+// keepLostTx has what is held here, and is not in a set of another life of the
+// authority, wait to be told to it. What it had forgotten itself it refuses then.
+func (t *Tokens) keepLostTx(tx *sqlite.Tx, set tokenSet) error {
+	held, known, err := sqlite.One(tx, sqlite.Value[*string], `SELECT life FROM push_tokens_held`)
+	if err != nil || !known || held == nil || set.Life == "" || *held == set.Life {
+		return err
+	}
+	there := make(map[sync.UID]bool, len(set.Tokens))
+	for _, r := range set.Tokens {
+		there[r.Registration] = true
+	}
+	rows, err := sqlite.All(tx, scanRegistered, `SELECT `+registeredColumns+` FROM push_tokens WHERE pending_at IS NULL`)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if there[r.Registration] {
+			continue
+		}
+		if _, err := tx.Exec(`UPDATE push_tokens SET pending_at = ? WHERE registration = ?`, tx.Millis(), r.Registration[:]); err != nil {
+			return err
+		}
+		tx.AfterCommit(t.changed)
+	}
+	return nil
 }
 
 // importTx turns the rows that are not pending into the set. A pending row that is
@@ -112,30 +147,32 @@ func importTx(tx *sqlite.Tx, tokens []Registered) error {
 }
 
 // parseTokens reads a set and checks all of it.
-func parseTokens(body []byte) ([]Registered, error) {
-	var set tokenSet
+func parseTokens(body []byte) (set tokenSet, err error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if err := dec.Decode(&set); err != nil {
-		return nil, errors.New("not the JSON of a set") // the library's error may quote a token
+		return tokenSet{}, errors.New("not the JSON of a set") // the library's error may quote a token
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return nil, errors.New("more than one value")
+		return tokenSet{}, errors.New("more than one value")
 	}
 	if set.Tokens == nil {
-		return nil, errors.New("no list of tokens")
+		return tokenSet{}, errors.New("no list of tokens")
+	}
+	if len(set.Life) > 64 {
+		return tokenSet{}, errors.New("a life of more than 64 bytes")
 	}
 	seen := map[string]bool{}
 	for i, r := range set.Tokens {
 		keys := []string{"token " + r.Token, "device " + r.DeviceID, "registration " + r.Registration.String()}
 		if !r.sound() {
-			return nil, fmt.Errorf("entry %d is no registration", i)
+			return tokenSet{}, fmt.Errorf("entry %d is no registration", i)
 		}
 		for _, k := range keys {
 			if seen[k] {
-				return nil, fmt.Errorf("entry %d is there twice", i)
+				return tokenSet{}, fmt.Errorf("entry %d is there twice", i)
 			}
 			seen[k] = true
 		}
 	}
-	return set.Tokens, nil
+	return set, nil
 }

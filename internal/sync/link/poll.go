@@ -113,20 +113,19 @@ func pause(ctx context.Context, changed <-chan struct{}, wait time.Duration, ove
 // look returns what there is for a poll now; while polls are deferred, without
 // entries of the log.
 func (s *Server) look(ctx context.Context, q question, deferred bool) (page Page, err error) {
+	page.Cursor = q.cursor
+	if !deferred { // the log first: by the reader's cursor it may find that a life begins, which the sets tell of
+		if page.Page, err = s.log.Page(ctx, q.cursor, q.limit); err != nil {
+			return page, err
+		}
+	}
 	if page.Sets, err = newer(ctx, s.sets, q.has); err != nil {
 		return page, err
 	}
 	if err := s.addLetters(ctx, q, &page); err != nil {
 		return page, err
 	}
-	if err := s.addAside(ctx, q, &page); err != nil {
-		return page, err
-	}
-	if page.Cursor = q.cursor; deferred {
-		return page, nil
-	}
-	page.Page, err = s.log.Page(ctx, q.cursor, q.limit)
-	return page, err
+	return page, s.addAside(ctx, q, &page)
 }
 
 // addLetters names the letters that wait, unless the caller has heard of them: one
