@@ -133,7 +133,7 @@ func (n *node) mend(code string) string {
 	case link.CodeSilent:
 		return fmt.Sprintf("Start %s if it does not run. If it does: %s says why it does not call; its peer.url has to lead to this node.", peer, n.there("doctor"))
 	case link.ErrPeerName.Code:
-		return fmt.Sprintf("Let peer.name be what the other node calls itself (node.name there), or peer.url lead to %s, %s.", peer, n.restart())
+		return fmt.Sprintf("Let peer.name of each node be node.name of the other, and restart the one that was changed: this node is %s and calls the other %s.", n.Node.Name, peer)
 	case link.ErrPeerStranger.Code:
 		return fmt.Sprintf("peer.url is %s: correct it %s; or have the proxy in front of %s pass /peer/ on as it is.", n.Peer.URL, n.restart(), peer)
 	case link.ErrPeerFailed.Code:

@@ -25,7 +25,7 @@ const (
 
 // bound cuts a greeting to what a node can have to say.
 func (h *Hello) bound() {
-	for _, text := range []*string{&h.Node, &h.Incarnation, &h.Version, &h.Scheduler} {
+	for _, text := range []*string{&h.Node, &h.Peer, &h.Incarnation, &h.Version, &h.Scheduler} {
 		*text = cut(*text, longName)
 	}
 	h.Now = within(h.Now, -lastTime, lastTime)

@@ -308,6 +308,8 @@ func TestEachNodeSeesThatTheOtherIsNotItsPeer(t *testing.T) {
 	}{
 		{me, me, "local", link.ErrPeerSelf},
 		{peer, me, "other", link.ErrPeerName},
+		{link.Hello{Node: "cloud", Peer: "locol", Origin: 1, Protocol: link.Protocol}, me, "cloud", link.ErrPeerName},
+		{link.Hello{Node: "cloud", Peer: "local", Origin: 1, Protocol: link.Protocol}, me, "cloud", nil},
 		{link.Hello{Node: "cloud", Origin: 1, Protocol: link.Range{Min: 2, Max: 2}}, me, "cloud", link.ErrPeerVersion},
 	} {
 		if err := c.h.Check(c.me, c.name); !errors.Is(err, c.want) {

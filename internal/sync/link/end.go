@@ -32,6 +32,7 @@ type end struct {
 // what it had to look up for it.
 func (e *end) introduce(ctx context.Context) (h Hello, err error) {
 	h = e.hello()
+	h.Peer = e.name
 	h.Incarnation, h.PageLimit, h.Schemas = e.log.Incarnation(), sync.PageRows, e.log.Schemas()
 	if h.Protocol == (Range{}) {
 		h.Protocol = Protocol

@@ -41,6 +41,7 @@ const toldOf = 100
 // Hello is what each node says of itself, every 20 s.
 type Hello struct {
 	Node        string              `json:"node"`
+	Peer        string              `json:"peer,omitempty"` // whom it takes the other for
 	Origin      int64               `json:"origin"`
 	Incarnation string              `json:"incarnation"`
 	Protocol    Range               `json:"protocol"`
@@ -86,6 +87,8 @@ func (h Hello) Check(me Hello, name string) error {
 		return ErrPeerSelf.Because(fmt.Errorf("it says that it is %.40q, origin %d", h.Node, h.Origin))
 	case h.Node != name:
 		return ErrPeerName.Because(fmt.Errorf("it says that it is %.40q, not %q", h.Node, name))
+	case h.Peer != "" && h.Peer != me.Node:
+		return ErrPeerName.Because(fmt.Errorf("it takes this node, %q, for %.40q", me.Node, h.Peer))
 	case !h.Protocol.meets(me.Protocol):
 		older, its := h, "there"
 		if h.Protocol.Min > me.Protocol.Max {

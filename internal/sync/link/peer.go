@@ -30,7 +30,7 @@ var (
 	ErrPeerAway     = fault.New(fault.Unavailable, "peer_away", "The other node cannot be reached.")
 	ErrPeerStranger = fault.New(fault.Unavailable, "peer_stranger", "What answers at peer.url is not a node of this kind. Is peer.url right, and does the proxy before it pass /peer/ on?")
 	ErrPeerRefused  = fault.New(fault.Unavailable, "peer_refused", "The other node does not let this one in: it does not know its secret, or names another node in peer.name. So it is where two were never paired, or where one was unpaired, begun anew, or paired with another node.")
-	ErrPeerName     = fault.New(fault.Unavailable, "peer_name", "The node at the other end is not the one that peer.name says, so nothing crosses.")
+	ErrPeerName     = fault.New(fault.Unavailable, "peer_name", "One of the nodes takes the other for another one, by its peer.name, so nothing crosses.")
 	ErrPeerAlone    = fault.New(fault.Unavailable, "peer_alone", "The node at peer.url has no section peer in its configuration, so it lets nobody in.")
 	ErrPeerFailed   = fault.New(fault.Unavailable, "peer_failed", "The other node answered with an error.")
 	ErrPeerFull     = fault.New(fault.Unavailable, "peer_disk_full", "The disk of the other node is full, so it takes and sends nothing. Free some space there: what waits crosses by itself then.")
