@@ -30,8 +30,14 @@ func (n *node) unpair(ctx context.Context, _ struct{}) (pairing.Unpaired, error)
 func (n *node) keepPairing() {
 	n.pairing = pairing.New(pairing.Options{
 		Node: n.Node, Peer: n.Peer, Authority: n.authority(), Keys: n.keys, Parting: n.parting, Users: n.users, Todos: n.folder.todos, Log: n.log, Tokens: n.tokens,
-		Hello: n.hello, Caller: n.peer, Transport: n.out.peer, Changed: n.secretChanged, Now: n.out.now, Crash: n.out.crash, Logger: n.logger,
+		Hello: n.hello, Caller: n.peer, Transport: n.out.peer, Met: n.met, Changed: n.secretChanged, Now: n.out.now, Crash: n.out.crash, Logger: n.logger,
 	})
+}
+
+// met is when the two were last in touch; 0 where they never were, or are parted.
+func (n *node) met() int64 {
+	s, _ := n.contact.State()
+	return max(s.FetchedAt, s.OfferedAt)
 }
 
 // secretChanged has the peer be called by the secret that holds now, and at once; one

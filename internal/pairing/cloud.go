@@ -29,9 +29,11 @@ type visit struct {
 type welcome struct {
 	Refusal   *fault.Error      `json:"refusal,omitempty"` // nothing was changed
 	Hello     link.Hello        `json:"hello"`
-	Matched   map[string]string `json:"matched,omitempty"` // home's id to the cloud's, of accounts of one address
-	Lacking   []string          `json:"lacking,omitempty"` // home's ids that the cloud does not know
-	Secret    string            `json:"secret,omitempty"`  // with Join
+	Matched   map[string]string `json:"matched,omitempty"`   // home's id to the cloud's, of accounts of one address
+	Lacking   []string          `json:"lacking,omitempty"`   // home's ids that the cloud does not know
+	Passwords map[string]int64  `json:"passwords,omitempty"` // of home's ids that the cloud has too: when the password there was set, Unix ms
+	Met       int64             `json:"met,omitempty"`       // when the cloud was last in touch with a home, Unix ms
+	Secret    string            `json:"secret,omitempty"`    // with Join
 	Directory *link.Whole       `json:"directory,omitempty"`
 }
 
@@ -40,6 +42,7 @@ type Code struct {
 	Code  string
 	Until time.Time
 	Peer  string
+	Met   int64 // when this node was last in touch with a home, which another one may put out; Unix ms, 0: never
 }
 
 // Open makes a code for the operator to take home.
@@ -48,7 +51,7 @@ func (p *Pairing) Open() (Code, error) {
 		return Code{}, err
 	}
 	code, until := p.codes.open(p.Now())
-	return Code{code, until, p.Peer.Name}, nil
+	return Code{code, until, p.Peer.Name, p.Met()}, nil
 }
 
 // Admit is asked of each call at the door, before a byte of it is read.
@@ -83,6 +86,11 @@ func (p *Pairing) lookAt(ctx context.Context, in visit) (welcome, error) {
 	if err != nil {
 		return out, err
 	}
+	set, err := p.Users.PasswordTimes(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Met, out.Passwords = p.Met(), map[string]int64{}
 	here, addresses := map[string]bool{}, map[string]string{}
 	for _, k := range have {
 		here[k.ID], addresses[k.Email] = true, k.ID
@@ -90,6 +98,7 @@ func (p *Pairing) lookAt(ctx context.Context, in visit) (welcome, error) {
 	for _, k := range in.Accounts {
 		switch to, taken := addresses[k.Email]; {
 		case here[k.ID]: // the same account, whatever its address is by now
+			out.Passwords[k.ID] = set[k.ID]
 		case taken:
 			if out.Matched == nil {
 				out.Matched = map[string]string{}

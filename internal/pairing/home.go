@@ -25,12 +25,18 @@ type Plan struct {
 	Shared []string // addresses that have an account at both nodes
 	Going  []string // addresses whose accounts go to the cloud
 	Again  bool     // the two are a pair already
+	Ours   []string // addresses of accounts that both have already, whose password stays as this node has it
+	Theirs []string // likewise, as the cloud has it
+	Met    int64    // when the cloud was last in touch with a home that may be another one than this, Unix ms; 0: never
 }
 
 // Look asks the cloud what pairing would do. Nothing changes.
 func (p *Pairing) Look(ctx context.Context, in Request) (Plan, error) {
 	_, _, plan, err := p.askPair(ctx, in.Code)
 	plan.Again = err == nil && p.Caller.Call(ctx, http.MethodPost, "hello", p.Hello(), nil) == nil
+	if plan.Again { // it is this one
+		plan.Met = 0
+	}
 	return plan, err
 }
 
@@ -52,6 +58,11 @@ func (p *Pairing) askPair(ctx context.Context, code string) (visit, welcome, Pla
 	if err != nil {
 		return call, answer, plan, err
 	}
+	set, err := p.Users.PasswordTimes(ctx)
+	if err != nil {
+		return call, answer, plan, err
+	}
+	plan.Met = answer.Met
 	lacking := map[string]bool{}
 	for _, id := range answer.Lacking {
 		lacking[id] = true
@@ -61,6 +72,10 @@ func (p *Pairing) askPair(ctx context.Context, code string) (visit, welcome, Pla
 			plan.Shared = append(plan.Shared, k.Email)
 		} else if lacking[k.ID] {
 			plan.Going = append(plan.Going, k.Email)
+		} else if there, both := answer.Passwords[k.ID]; both && set[k.ID] > there {
+			plan.Ours = append(plan.Ours, k.Email)
+		} else if both && set[k.ID] < there {
+			plan.Theirs = append(plan.Theirs, k.Email)
 		}
 	}
 	return call, answer, plan, nil

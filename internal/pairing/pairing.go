@@ -50,6 +50,7 @@ type Options struct {
 	Hello     func() link.Hello
 	Caller    *link.Peer        // by the secret; nil: this node does not call
 	Transport http.RoundTripper // for the call that goes by a code
+	Met       func() int64      // when this node was last in touch with its peer, Unix ms; 0: never, or parted from it
 	Changed   func()            // called when another secret holds, and when the nodes are parted or a pair again
 	Now       func() time.Time
 	Crash     func(point string) // called at the points pair.*, rotate.* and unpair.*
