@@ -256,8 +256,11 @@ func (a *applying) took(t *Table, r *Row) error {
 	if r.UpdatedAt > a.tx.Millis()+day {
 		a.ahead.Add(1)
 	}
-	if r.Origin == a.origin && t.Derived == nil { // made here, lost by a restore, and come back
-		a.last.ids[t.Name] = max(a.last.ids[t.Name], r.ID)
+	if r.Origin == a.origin && t.Derived == nil && r.ID > a.last.ids[t.Name] { // made here, lost by a restore, and come back
+		a.last.ids[t.Name] = r.ID
+		if a.blind {
+			a.last.ids[t.Name] += gap(a.tx) // it may not be the last one that was lost
+		}
 	}
 	return a.clearTx(a.tx, t.Name, r.UID, r.UpdatedAt)
 }
