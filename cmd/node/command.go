@@ -123,7 +123,7 @@ func exitCode(err error) int {
 		return exitConfig
 	case errors.Is(err, sqlite.ErrInUse):
 		return exitTryMore
-	case errors.Is(err, sqlite.ErrCorrupt), errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNewer), errors.Is(err, nodesync.ErrFence), errors.Is(err, errMissingFile), errors.Is(err, errBackupDamaged),
+	case errors.Is(err, sqlite.ErrCorrupt), errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNewer), errors.Is(err, nodesync.ErrFence), errors.Is(err, nodesync.ErrFenceUnread), errors.Is(err, errMissingFile), errors.Is(err, errBackupDamaged),
 		errors.Is(err, errNotBackup), errors.Is(err, errOthersBackup), errors.Is(err, nodesync.ErrAnotherNode):
 		return exitCorrupt
 	}

@@ -167,8 +167,10 @@ func (o *options) examineOwner(ctx context.Context, db *sqlite.DB, node config.N
 		return nil
 	case errors.Is(err, nodesync.ErrAnotherNode):
 		return []finding{{"files", fail, explain(err), "Correct node.data, or make the folder this node's own: " + o.line("adopt")}}
+	case errors.Is(err, nodesync.ErrFence), errors.Is(err, nodesync.ErrFenceUnread):
+		return []finding{{"files", fail, fmt.Sprintf("%s cannot be used (%v)", fencePath(node.Data), err), "Move " + fencePath(node.Data) + " out of the folder and start the node: it counts on from a number that is free. No row is lost by that."}}
 	}
-	return []finding{{"files", fail, explain(err), "Move " + fencePath(node.Data) + " away, and start the node: it begins a new life and reads all from the other one."}}
+	return []finding{{"files", fail, explain(err), ""}}
 }
 
 // examineFile has SQLite look at every page of a file.

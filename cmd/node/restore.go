@@ -186,13 +186,14 @@ func (o *options) prepare(ctx context.Context, out outside, staged string) (park
 }
 
 // damagedBackup says of what is wrong with a copy that it is so with the backup: whoever
-// restores one must not look for it in the node's own files. What a newer version wrote,
-// and a disk that is full, are what they are.
+// restores one must not look for it in the node's own files. All else, such as what a
+// newer version wrote, a disk that fails or is full and a restore that is given up, is
+// what it is: another backup would not help.
 func damagedBackup(err error) error {
-	if errors.Is(err, sqlite.ErrFull) || errors.Is(err, sqlite.ErrNewer) || errors.Is(err, context.Canceled) {
-		return err
+	if errors.Is(err, sqlite.ErrCorrupt) || errors.Is(err, sqlite.ErrForeign) || errors.Is(err, sqlite.ErrUnlike) {
+		return errBackupDamaged.Because(err)
 	}
-	return errBackupDamaged.Because(err)
+	return err
 }
 
 // intact has SQLite look at every page and every index of a file.
@@ -201,10 +202,10 @@ func intact(ctx context.Context, db *sqlite.DB) error {
 		return sqlite.All(tx, sqlite.Value[string], `PRAGMA integrity_check`)
 	})
 	if err == nil && !slices.Equal(said, []string{"ok"}) {
-		err = fmt.Errorf("%q", said)
+		err = sqlite.ErrCorrupt.Because(fmt.Errorf("%q", said))
 	}
 	if err != nil {
-		return errBackupDamaged.Because(fmt.Errorf("%s: %w", db.Schema().File(), err))
+		return damagedBackup(fmt.Errorf("%s: %w", db.Schema().File(), err))
 	}
 	return nil
 }

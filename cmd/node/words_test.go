@@ -2,15 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"tandem/internal/config"
 	"tandem/internal/pairing"
+	"tandem/internal/sqlite"
+	"tandem/internal/sqlite/sqlitetest"
 )
 
 // Whoever forgets --config is told that, and not what a configuration lacks.
@@ -28,17 +35,58 @@ func TestACommandWithoutAConfigurationSaysThatOneIsMissing(t *testing.T) {
 // What a start would refuse the doctor does not call well.
 func TestTheDoctorFindsAFolderThatIsAnotherNodes(t *testing.T) {
 	t.Parallel()
-	env, data := inhabited(t)
+	env, _ := inhabited(t)
 	env = append(env, "TANDEM_SCHEDULER_MODE=off")
 	other := append(env, "TANDEM_NODE_NAME=other")
 	found := looks(t, other, exitFailed, "warn node", "fail files")
 	tells(t, found, "files", "belongs to another node")
 	tells(t, found, "files", "→ Correct node.data, or make the folder this node's own: tandem adopt")
 	verb(t, other, "", "serve").exits(t, exitCorrupt, "belongs to another node")
+}
 
+func TestTheDoctorFindsAFenceThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	env, data := inhabited(t)
+	env = append(env, "TANDEM_SCHEDULER_MODE=off")
 	must(t, os.Remove(filepath.Join(data, "todos.fence")))
 	must(t, os.Mkdir(filepath.Join(data, "todos.fence"), 0o700))
-	tells(t, looks(t, env, exitFailed, "warn node", "fail files"), "files", "todos.fence away")
+	tells(t, looks(t, env, exitFailed, "warn node", "fail files"), "files", "todos.fence out of the folder")
+	verb(t, env, "", "serve").exits(t, exitCorrupt, "cannot be read", "move it out of the folder")
+}
+
+// A folder that a start would only bring up to date is well, and what kept the doctor
+// from looking is no reason to take anything out of it.
+func TestTheDoctorTakesNothingElseForADamagedFence(t *testing.T) {
+	t.Parallel()
+	env, data := inhabited(t)
+	env = append(env, "TANDEM_SCHEDULER_MODE=off")
+	db, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(data, "todos.db"), Schema: sqlite.Todos, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	must(t, db.Write(t.Context(), func(tx *sqlite.Tx) error { // as before a file named its node
+		_, err := tx.Exec(`ALTER TABLE sync_state DROP COLUMN node`)
+		return err
+	}))
+	must(t, db.Close())
+	looks(t, env, exitOK, "warn node")
+	o := &options{terminal: terminal{env: env}}
+	found := o.examineOwner(t.Context(), db, config.Node{Name: "alone", Data: data})
+	if len(found) != 1 || found[0].Level != fail || found[0].Mend != "" {
+		t.Errorf("of a file that it cannot ask it says %+v", found)
+	}
+}
+
+// Only what another backup would mend is said to be wrong with the backup.
+func TestARestoreThatFailsOtherwiseDoesNotCallTheBackupDamaged(t *testing.T) {
+	for _, err := range []error{context.Canceled, context.DeadlineExceeded, fs.ErrPermission, syscall.EIO, sqlite.ErrFull, sqlite.ErrNewer} {
+		if told := damagedBackup(fmt.Errorf("todos.db: %w", err)); errors.Is(told, errBackupDamaged) {
+			t.Errorf("of %v it says %q", err, explain(told))
+		}
+	}
+	db := sqlitetest.Open(t, sqlite.Todos)
+	must(t, db.Close())
+	if err := intact(t.Context(), db); err == nil || errors.Is(err, errBackupDamaged) {
+		t.Errorf("of a copy that it cannot ask it says %v", err)
+	}
 }
 
 // A backup into a folder that is not there may be one into a disk that is not mounted.

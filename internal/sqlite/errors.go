@@ -22,6 +22,10 @@ var (
 // ErrTaken is returned by a statement that would make a second row of what is UNIQUE.
 var ErrTaken = errors.New("sqlite: taken")
 
+// ErrUnlike is returned by Open for a file that is not as its version has it, so that a
+// migration has nothing to go on.
+var ErrUnlike = errors.New("sqlite: not as its version has it")
+
 // ErrUnfit is returned by a statement whose values the table does not take: another
 // row could be taken.
 var ErrUnfit = errors.New("sqlite: unfit")

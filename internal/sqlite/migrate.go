@@ -10,6 +10,9 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	sqlite3 "modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
 )
 
 // Schema is one of the node's files.
@@ -146,12 +149,15 @@ func (db *DB) migrate(ctx context.Context) error {
 func (tx *Tx) migrate(script string, version int) error {
 	script += fmt.Sprintf("\n;PRAGMA application_id = %d; PRAGMA user_version = %d;", applicationID, version)
 	if _, err := tx.conn.ExecContext(context.Background(), script); err != nil {
+		if e, ok := errors.AsType[*sqlite3.Error](err); ok && e.Code() == lib.SQLITE_ERROR { // no such table, or one that is there already
+			err = fmt.Errorf("%w: %w", ErrUnlike, err)
+		}
 		return tx.failed(err)
 	}
 	// By Exec this pragma passes whatever it finds; its rows must be read.
 	broken, err := All(tx, Value[string], `SELECT "table" FROM pragma_foreign_key_check`)
 	if err == nil && len(broken) > 0 {
-		err = fmt.Errorf("dangling references in %v", broken)
+		err = fmt.Errorf("%w: dangling references in %v", ErrUnlike, broken)
 	}
 	return err
 }

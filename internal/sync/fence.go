@@ -41,20 +41,23 @@ const (
 // would leave the node none for new rows.
 var ErrFence = fault.New(fault.Internal, "fence_damaged", "The file todos.fence in the data folder names a number that this node cannot have given out. With the node stopped, move that file out of the folder and start the node: it counts on from a number that is free. No row is lost by that.")
 
+// ErrFenceUnread is returned where a fence is there and cannot be read.
+var ErrFenceUnread = fault.New(fault.Internal, "fence_unreadable", "The file todos.fence in the data folder cannot be read. Let this node read it. If that cannot be had: with the node stopped, move it out of the folder and start the node: it counts on from a number that is free. No row is lost by that.")
+
 // mostReserved bounds the ids in a fence: as many above those that are believed of the
 // peer as a node may ever make.
 const mostReserved = believedID + 1<<40
 
-// loadFence reads the fence at path. One that is missing or cannot be read is no
-// fence: what follows is safe, and only begins a new life. One that can be read and
-// not be right is ErrFence.
+// loadFence reads the fence at path. One that is missing or makes no sense is no
+// fence: what follows is safe, and only begins a new life. One that makes sense and
+// cannot be right is ErrFence, one that the disk does not give ErrFenceUnread.
 func loadFence(path string) (f fence, found bool, err error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, false, nil
 	}
 	if err != nil {
-		return f, false, err
+		return f, false, ErrFenceUnread.Because(err)
 	}
 	if d := json.NewDecoder(bytes.NewReader(b)); d.Decode(&f) != nil || f.Node == "" {
 		return fence{}, false, nil

@@ -74,14 +74,17 @@ func Belongs(ctx context.Context, db *sqlite.DB, fencePath, node string, origin 
 	if err != nil {
 		return err
 	}
-	_, err = sqlite.Read(ctx, db, func(tx *sqlite.Tx) (state, error) {
-		s, _, err := stateTx(tx)
-		if err == nil {
-			err = belongs(s, f, node, origin)
+	s, err := sqlite.Read(ctx, db, func(tx *sqlite.Tx) (s state, err error) {
+		signed, _, err := sqlite.One(tx, sqlite.Value[int], `SELECT count(*) FROM pragma_table_info('sync_state') WHERE name = 'node'`)
+		if err == nil && signed > 0 { // a file of a version before that names nobody, and a start brings it up to date
+			s, _, err = stateTx(tx)
 		}
 		return s, err
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return belongs(s, f, node, origin)
 }
 
 // renewal is why the file cannot go on with the life it names; empty: it can.
