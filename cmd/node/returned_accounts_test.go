@@ -191,6 +191,10 @@ func TestWhatWasDeletedAndWhatRangMovesAtTheCloudToo(t *testing.T) {
 					equal(t, "deleted rows at "+m.config.Node.Name, fmt.Sprint(m.rows(`SELECT count(*) FROM todos WHERE deleted_at IS NOT NULL`)), "[2]")
 				}
 				equal(t, "what rang", b.rang(), rang)
+				b.home.token = b.home.enter(demoEmail, homesPassword)
+				b.home.remind(map[string]any{"content": "rings under its new owner", "trigger_at": time.Now().Add(time.Minute).Format(time.RFC3339)})
+				settle(3 * time.Minute)
+				equal(t, "it rings on the phone", strings.Contains(b.rang(), "phone: rings under its new owner"), true)
 				b.alike()
 				b.quiet()
 			})

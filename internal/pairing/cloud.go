@@ -10,6 +10,7 @@ import (
 
 	"tandem/internal/config"
 	"tandem/internal/fault"
+	"tandem/internal/push"
 	"tandem/internal/sqlite"
 	"tandem/internal/sync/link"
 	"tandem/internal/users"
@@ -133,7 +134,13 @@ func (p *Pairing) letIn(ctx context.Context, code string, in visit, out *welcome
 	}
 	p.Crash("pair.opened")
 	// After the secret, so that home sends nothing more under the owners of before.
-	if err := p.Todos.Write(ctx, func(tx *sqlite.Tx) error { return p.moveRowsTx(tx, out.Matched) }); err != nil {
+	err = p.Todos.Write(ctx, func(tx *sqlite.Tx) error {
+		if err := p.moveRowsTx(tx, out.Matched); err != nil {
+			return err
+		}
+		return push.MoveOwnersTx(tx, out.Matched)
+	})
+	if err != nil {
 		return err
 	}
 	out.Secret, out.Directory = p.Keys.Send(), &link.Whole{Generation: generation, Body: body}

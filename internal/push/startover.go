@@ -43,10 +43,10 @@ func ForgetGenerationTx(tx *sqlite.Tx) error {
 	return err
 }
 
-// JoinTx makes the devices and notices of this node those of a pair: what was
-// an owner's in moved is the account's there, and every device is told to the
-// authority as if it had just been registered here.
-func (t *Tokens) JoinTx(tx *sqlite.Tx, moved map[string]string) error {
+// MoveOwnersTx has the devices and notices of an owner in moved be the account's there.
+// At the authority too: it may have been told of devices of accounts that it did not
+// know, and of one registration with two owners it would keep its own.
+func MoveOwnersTx(tx *sqlite.Tx, moved map[string]string) error {
 	for from, to := range moved {
 		for _, statement := range []string{
 			`UPDATE push_tokens SET owner = ? WHERE owner = ?`,
@@ -57,6 +57,16 @@ func (t *Tokens) JoinTx(tx *sqlite.Tx, moved map[string]string) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// JoinTx makes the devices and notices of this node those of a pair: it moves them as
+// MoveOwnersTx does, and every device is told to the authority as if it had just been
+// registered here.
+func (t *Tokens) JoinTx(tx *sqlite.Tx, moved map[string]string) error {
+	if err := MoveOwnersTx(tx, moved); err != nil {
+		return err
 	}
 	if _, err := tx.Exec(`UPDATE push_tokens SET pending_at = ? WHERE pending_at IS NULL`, tx.Millis()); err != nil {
 		return err
