@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -91,4 +92,29 @@ func TestACloudThatWasBegunAnewGetsEverythingByPairing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// All that home has are accounts whose addresses were taken anew: once they are one there
+// is none left that the cloud keeps out, and it says so.
+func TestACloudForgetsTheAccountsItKeptOutOnceTheyAreOne(t *testing.T) {
+	inNewBubble(t, func(t *testing.T, b *bubble) {
+		for _, m := range []*machine{b.home, b.cloud} {
+			m.config.Peer.Token, m.config.Peer.TokenFile = "", filepath.Join(m.config.Node.Data, "..", m.config.Node.Name+".token")
+			m.on()
+		}
+		b.cloud.people(demoPassword, demoEmail)
+		must(t, b.pairs("nobody is asked"))
+		healed()
+		b.cloud.kill()
+		must(t, os.RemoveAll(b.cloud.config.Node.Data))
+		b.cloud.on()
+		b.cloud.people(homesPassword, demoEmail)
+		healed()
+		equal(t, "before", b.cloud.node.linkState().Code, users.ErrPutBack.Code)
+		must(t, b.pairs(demoPassword))
+		healed()
+		for _, m := range []*machine{b.home, b.cloud} {
+			equal(t, "the state of "+m.config.Node.Name, m.node.linkState().State, "ok")
+		}
+	})
 }

@@ -119,6 +119,7 @@ func (p *Pairing) letIn(ctx context.Context, code string, in visit, out *welcome
 	if !p.codes.spend(code, p.Now()) {
 		return ErrCode
 	}
+	// None carried is worth taking in as well: no account is kept out any more.
 	if in.Carried != nil || len(in.Accounts) > len(out.Matched) {
 		if err := p.Users.TakeIn(ctx, in.Carried); err != nil {
 			return err
