@@ -271,7 +271,7 @@ func (n *node) ready(ctx context.Context) error {
 
 // upkeep forgets what has had its time, a little in each transaction.
 func (n *node) upkeep(ctx context.Context) error {
-	failed := []error{n.users.PurgeExpired(ctx)}
+	failed := []error{n.users.PurgeExpired(ctx), n.tellOrphans(ctx)}
 	if _, err := n.log.Retry(ctx, ""); err != nil {
 		failed = append(failed, err)
 	}

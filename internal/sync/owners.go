@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"encoding/json"
 
 	"tandem/internal/sqlite"
 )
@@ -19,6 +20,31 @@ func (l *Log) HasRows(ctx context.Context) (bool, error) {
 			}
 		}
 		return false, nil
+	})
+}
+
+// Orphans counts, by table, the rows that belong to none of some owners, those that were
+// deleted apart. No foreign key can say so, since accounts are in a file of their own.
+func (l *Log) Orphans(ctx context.Context, owners []string) (map[string]int, error) {
+	list, err := json.Marshal(owners)
+	if err != nil {
+		return nil, err
+	}
+	return sqlite.Read(ctx, l.db, func(tx *sqlite.Tx) (map[string]int, error) {
+		all := map[string]int{}
+		for _, t := range l.order {
+			n, _, err := sqlite.One(tx, sqlite.Value[int], `
+				SELECT count(*)
+				FROM `+t.Name+`
+				WHERE deleted_at IS NULL AND owner NOT IN (SELECT value FROM json_each(?))`, string(list))
+			if err != nil {
+				return nil, err
+			}
+			if n > 0 {
+				all[t.Name] = n
+			}
+		}
+		return all, nil
 	})
 }
 
