@@ -12,7 +12,7 @@ import (
 
 // endStatus is the link as whichever end of it is here knows it.
 func (n *node) endStatus() link.Status {
-	if n.parting.Is() {
+	if n.parting.Parted() {
 		return link.Status{Peer: n.Peer.Name, State: link.Alone, Code: link.CodeParted, Detail: pairing.ErrParted.Detail}
 	}
 	if n.client != nil {

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 
 	"tandem/internal/api"
+	"tandem/internal/fault"
 	"tandem/internal/loop"
 	"tandem/internal/pairing"
 	"tandem/internal/sync/link"
@@ -35,21 +37,47 @@ func (j joined) CloseIdleConnections() {
 	}
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. A call that is under way when the nodes are
+// parted ends then, and so does the reading of its answer.
 func (j joined) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := j.may(r.Context()); err != nil {
+	ctx, stop := context.WithCancel(r.Context())
+	forget := context.AfterFunc(j.parting.Together(), stop)
+	end := func() { forget(); stop() }
+	if err := j.may(ctx); err != nil {
+		end()
 		if r.Body != nil {
 			_ = r.Body.Close() // as the contract has it; it was not read
 		}
 		return nil, err
 	}
-	return j.over.RoundTrip(r)
+	res, err := j.over.RoundTrip(r.WithContext(ctx))
+	switch {
+	case err == nil:
+		res.Body = answer{res.Body, end}
+		return res, nil
+	case j.parting.Parted():
+		err = pairing.ErrParted.Because(err)
+	}
+	end()
+	return nil, err
+}
+
+// answer is the body of an answer, whose call ends as it is closed.
+type answer struct {
+	io.ReadCloser
+	end func()
+}
+
+// Close implements io.Closer.
+func (a answer) Close() error {
+	defer a.end()
+	return a.ReadCloser.Close()
 }
 
 // may says why the peer must not be called now.
 func (j joined) may(ctx context.Context) error {
 	switch {
-	case j.parting.Is():
+	case j.parting.Parted():
 		return pairing.ErrParted
 	case j.users.Unjoined():
 		return j.joinKnown(ctx)
@@ -57,23 +85,26 @@ func (j joined) may(ctx context.Context) error {
 	return nil
 }
 
-// door lets the peer in until the nodes are parted; what it waits for then is answered
-// with what there was by then.
+// errPutOut is what a caller is answered that was let in, until the nodes were parted.
+var errPutOut = fault.New(fault.Unauthenticated, "not_the_peer", "This node was parted from its peer meanwhile.")
+
+// door lets the peer in until the nodes are parted; a poll that waits then is answered
+// with what there was by then, and what cannot be done any more as to a stranger.
 func (n *node) door(server http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == api.PairPath {
 			server.ServeHTTP(w, r)
 			return
 		}
-		ctx, stop := context.WithCancel(r.Context())
-		defer stop()
-		defer context.AfterFunc(n.parting.Whole(), stop)()
+		ctx, stop := context.WithCancelCause(r.Context())
+		defer stop(nil)
+		defer context.AfterFunc(n.parting.Together(), func() { stop(errPutOut) })()
 		server.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
 // letsIn reports whether whoever presents a secret is the peer.
-func (n *node) letsIn(secret string) bool { return n.keys.Match(secret) && !n.parting.Is() }
+func (n *node) letsIn(secret string) bool { return n.keys.Match(secret) && !n.parting.Parted() }
 
 // joinKnown takes the peer's accounts over where each of this node's is among them,
 // as after its folder was copied: nothing changes hands, and nobody need be asked.

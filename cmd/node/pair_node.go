@@ -46,9 +46,6 @@ func (n *node) secretChanged() {
 	if n.peer == nil {
 		return
 	}
-	if n.parting.Is() {
-		n.client.BreakOff()
-	}
 	n.peer.Present(n.keys.Send())
 	n.unjoined.Present(n.keys.Send())
 	n.client.Wake()

@@ -106,7 +106,7 @@ func (n *node) hint(ctx context.Context, o *options) error {
 	if n.Scheduler.Mode == config.Active && n.Push.Telegram.On() && n.Push.Telegram.ChatID == 0 {
 		fmt.Fprintln(o.out, "Telegram has a token and no chat to write to: set push.telegram.chat_id, or TANDEM_PUSH_TELEGRAM_CHAT_ID.")
 	}
-	if n.parting.Is() {
+	if n.parting.Parted() {
 		fmt.Fprintf(o.out, "It was parted from %s by tandem unpair, and stays alone until %s.\n", n.Peer.Name, n.pairLines())
 		return nil
 	}

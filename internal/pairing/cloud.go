@@ -3,9 +3,13 @@ package pairing
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"tandem/internal/config"
@@ -23,6 +27,7 @@ type visit struct {
 	Accounts []users.Known     `json:"accounts"`          // all that home has
 	Join     bool              `json:"join"`              // false: only look
 	Matched  map[string]string `json:"matched,omitempty"` // with Join: as it was answered before
+	Knows    string            `json:"knows,omitempty"`   // that home has a secret, without telling it
 	Carried  json.RawMessage   `json:"carried,omitempty"` // with Join: the accounts that the cloud lacks, or has by the same id
 }
 
@@ -34,6 +39,7 @@ type welcome struct {
 	Lacking   []string          `json:"lacking,omitempty"`   // home's ids that the cloud does not know
 	Passwords map[string]int64  `json:"passwords,omitempty"` // of home's ids that the cloud has too: when the password there was set, Unix ms
 	Met       int64             `json:"met,omitempty"`       // when the cloud was last in touch with a home, Unix ms
+	Again     bool              `json:"again,omitempty"`     // home has the secret that holds here
 	Secret    string            `json:"secret,omitempty"`    // with Join
 	Directory *link.Whole       `json:"directory,omitempty"`
 }
@@ -64,6 +70,7 @@ func (p *Pairing) Admit(code string) bool { return p.codes.admit(code, p.Now()) 
 // another code and finds done what was done.
 func (p *Pairing) answer(ctx context.Context, code string, in visit) (welcome, error) {
 	out, err := p.lookAt(ctx, in)
+	out.Again = !p.Parting.Parted() && slices.ContainsFunc(p.Keys.Accept(), func(s config.Secret) bool { return in.Knows == knows(string(s), code) })
 	if err == nil && in.Join {
 		err = p.letIn(ctx, code, in, &out)
 	}
@@ -72,6 +79,14 @@ func (p *Pairing) answer(ctx context.Context, code string, in visit) (welcome, e
 		return welcome{Refusal: f, Hello: p.Hello()}, nil
 	}
 	return out, err
+}
+
+// knows shows to whoever has a secret, and the code of this call, that the caller has
+// both. It leads nobody to the secret.
+func knows(secret, code string) string {
+	sum := hmac.New(sha256.New, []byte(secret))
+	sum.Write([]byte("pair " + code))
+	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
 }
 
 func (p *Pairing) lookAt(ctx context.Context, in visit) (welcome, error) {

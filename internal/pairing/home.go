@@ -32,8 +32,8 @@ type Plan struct {
 
 // Look asks the cloud what pairing would do. Nothing changes.
 func (p *Pairing) Look(ctx context.Context, in Request) (Plan, error) {
-	_, _, plan, err := p.askPair(ctx, in.Code)
-	plan.Again = err == nil && p.Caller.Call(ctx, http.MethodPost, "hello", p.Hello(), nil) == nil
+	_, answer, plan, err := p.askPair(ctx, in.Code)
+	plan.Again = err == nil && answer.Again && !p.Parting.Parted()
 	if plan.Again { // it is this one
 		plan.Met = 0
 	}
@@ -50,7 +50,7 @@ func (p *Pairing) askPair(ctx context.Context, code string) (visit, welcome, Pla
 	if err != nil {
 		return visit{}, welcome{}, plan, err
 	}
-	call := visit{Hello: p.Hello(), Peer: p.Peer.Name}
+	call := visit{Hello: p.Hello(), Peer: p.Peer.Name, Knows: knows(p.Keys.Send(), code)}
 	if call.Accounts, err = p.Users.Known(ctx); err != nil {
 		return call, welcome{}, plan, err
 	}

@@ -76,16 +76,15 @@ func (p *Pairing) Calls() []link.Call {
 	return []link.Call{link.Answering("pair", p.answer), link.Answering("secret", p.answerRotate)}
 }
 
-// reunite keeps the secret of a new pair, and forgets that the two were parted.
+// reunite keeps the secret of a new pair, and forgets that the two were parted. The
+// secret holds whatever becomes of the mark.
 func (p *Pairing) reunite(secret config.Secret) error {
 	if err := p.Keys.Replace(secret); err != nil {
 		return err
 	}
-	if err := p.Parting.end(); err != nil {
-		return err
-	}
+	err := p.Parting.end()
 	p.Changed()
-	return nil
+	return err
 }
 
 // replaceSecret keeps another secret, or two for as long as it changes, and has them

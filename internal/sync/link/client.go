@@ -81,9 +81,6 @@ func (c *Client) Wake() {
 	}
 }
 
-// BreakOff ends what is under way: it begins anew where it may.
-func (c *Client) BreakOff() { c.live.breakOff(time.Now()) }
-
 func (c *Client) loops() []*loop.Loop {
 	all := []*loop.Loop{c.beatLoop, c.fetchLoop, c.offerLoop, c.compareLoop}
 	if c.letters != nil {

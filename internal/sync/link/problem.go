@@ -1,7 +1,9 @@
 package link
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	"tandem/internal/fault"
@@ -14,18 +16,23 @@ var (
 
 // statuses are the faults that are not this node's own.
 var statuses = map[fault.Kind]int{
-	fault.Malformed:   http.StatusBadRequest,
-	fault.NotFound:    http.StatusNotFound,
-	fault.Conflict:    http.StatusConflict,
-	fault.TooLarge:    http.StatusRequestEntityTooLarge,
-	fault.Unavailable: http.StatusServiceUnavailable,
+	fault.Malformed:       http.StatusBadRequest,
+	fault.Unauthenticated: http.StatusUnauthorized,
+	fault.NotFound:        http.StatusNotFound,
+	fault.Conflict:        http.StatusConflict,
+	fault.TooLarge:        http.StatusRequestEntityTooLarge,
+	fault.Unavailable:     http.StatusServiceUnavailable,
 }
 
 // refuse answers with a problem after RFC 9457. The caller hears that it was
 // refused and the log says why: the caller is a program, and has no use for more.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	f := fault.From(err)
-	if r.Context().Err() != nil && f.Code != errBodySlow.Code {
+	putOut, stays := errors.AsType[*fault.Error](context.Cause(r.Context())) // by who let it in
+	switch {
+	case stays:
+		f, err = putOut, putOut
+	case r.Context().Err() != nil && f.Code != errBodySlow.Code:
 		return // it has gone
 	}
 	status, known := statuses[f.Kind]
