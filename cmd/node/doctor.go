@@ -190,7 +190,7 @@ func examineFile(ctx context.Context, db *sqlite.DB) finding {
 
 // doctorFor is what only the running node knows.
 func (n *node) doctorFor(ctx context.Context, _ struct{}) ([]finding, error) {
-	found := append([]finding{examineFile(ctx, n.folder.todos), examineFile(ctx, n.folder.users), n.examineAccounts(ctx), n.examineOrphans(ctx)}, n.examinePeer()...)
+	found := append([]finding{examineFile(ctx, n.folder.todos), examineFile(ctx, n.folder.users), n.examineAccounts(ctx), n.examineOrphans(ctx)}, append(n.examineStamps(ctx), n.examinePeer()...)...)
 	delivered, err := n.examineDelivery(ctx)
 	return append(found, delivered...), err
 }

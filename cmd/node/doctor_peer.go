@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"tandem/internal/config"
+	nodesync "tandem/internal/sync"
 	"tandem/internal/sync/letters"
 	"tandem/internal/sync/link"
 )
@@ -72,4 +74,17 @@ func (n *node) examineLink(s link.Status) finding {
 		return finding{"peer", warn, fmt.Sprintf("the clocks are %v apart", apart), "Turn on time synchronisation on both machines."}
 	}
 	return finding{"peer", fine, fmt.Sprintf("%s answers (version %s)", n.Peer.Name, s.Version), ""}
+}
+
+// examineStamps tells of rows that say they were written after tomorrow, whichever node's
+// clock did it, and whether or not it is right by now.
+func (n *node) examineStamps(ctx context.Context) []finding {
+	ahead, err := n.log.Ahead(ctx)
+	switch {
+	case err != nil:
+		return []finding{{"clock", fail, err.Error(), ""}}
+	case ahead == 0:
+		return nil
+	}
+	return []finding{{"clock", warn, nodesync.AheadInWords(ahead), "Turn on time synchronisation on the machine of each node. The entries can be edited as ever; this is said until the day that they name."}}
 }

@@ -143,6 +143,36 @@ func TestClocksThatDisagreeLoseNothing(t *testing.T) { // E06
 	})
 }
 
+// S:18. A clock that was a year ahead: the status is red while it is, and once it has been
+// put right it is well, while the doctor of both nodes still names what it left behind.
+func TestAClockThatWasAYearAheadIsToldAtBothNodes(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		b.cloud.clock = 366 * 24 * time.Hour
+		b.cloud.login()
+		ref := b.cloud.add("of next year")
+		settle(time.Minute)
+		for _, m := range []*machine{b.home, b.cloud} {
+			equal(t, m.config.Node.Name+", while it is wrong", m.node.contact.Status().Clock, link.Red)
+		}
+		b.cloud.clock = 0
+		settle(time.Minute)
+		b.cloud.off()
+		b.cloud.on()
+		healed()
+		b.home.edit(ref, map[string]any{"content": "edited"})
+		settle(time.Second)
+		equal(t, "an edit of it", b.home.todos(), ref+" edited")
+		b.alike()
+		for _, m := range []*machine{b.home, b.cloud} {
+			equal(t, m.config.Node.Name+", once it is right", m.node.contact.Status().Clock, link.Green)
+			found := fmt.Sprint(m.node.examineStamps(t.Context()))
+			if !strings.Contains(found, "clock warn One entry says that it was written more than a day from now: a clock was wrong.") {
+				t.Errorf("the doctor of %s says %q", m.config.Node.Name, found)
+			}
+		}
+	})
+}
+
 func TestBothNodesMayMakeTheSameNumber(t *testing.T) { // E03, E04, E05
 	inBubble(t, func(t *testing.T, b *bubble) {
 		b.link.cut()

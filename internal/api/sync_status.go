@@ -36,7 +36,7 @@ type syncBody struct {
 	Clock      *syncClock      `json:"clock,omitempty" doc:"Absent: the other node has not said what time it is"`
 	Reset      *syncReset      `json:"reset,omitempty" doc:"The last time that one of the logs was read from its start. That only adds"`
 	Compared   *syncCompared   `json:"compared,omitempty" doc:"The last time that both nodes looked whether they hold the same"`
-	Ahead      int64           `json:"stamped_ahead,omitempty" doc:"How many versions came, since this node started, that say they were written tomorrow or later. They are taken, and an edit wins over them; a clock was wrong"`
+	Ahead      int64           `json:"stamped_ahead,omitempty" doc:"How many entries say that they were written more than a day from now. They are taken, and an edit wins over them; a clock was wrong. Detail says so too"`
 	Renewed    string          `json:"renewed,omitempty" doc:"Why this node's log was begun anew, at its start or since"`
 	Quarantine *syncQuarantine `json:"quarantine,omitempty" doc:"What is set aside; for admins only"`
 	Letters    *syncLetters    `json:"letters,omitempty" doc:"Letters between the nodes of which nothing came, for 30 days; for admins only"`
@@ -113,11 +113,15 @@ func (a *api) syncStatus(ctx context.Context, _ *struct{}) (*syncOutput, error) 
 		s = a.Link()
 		b = showSync(s, a.DB.Now(), admin)
 	}
-	b.Renewed, b.Ahead = inWords(a.Replica.Renewed()), a.Replica.Ahead()
+	b.Renewed = inWords(a.Replica.Renewed())
+	var err error
+	if b.Ahead, err = a.Replica.Ahead(ctx); err != nil {
+		return nil, err
+	}
+	b.Detail = strings.TrimSpace(b.Detail + " " + sync.AheadInWords(b.Ahead))
 	if !admin {
 		return &syncOutput{b}, nil
 	}
-	var err error
 	if b.Quarantine, err = a.syncQuarantine(ctx, s.Aside); err != nil {
 		return nil, err
 	}

@@ -138,11 +138,6 @@ func (l *Log) Raise(ctx context.Context, peer map[string][2]int64) error {
 	})
 }
 
-// Ahead is how many versions came, since the start, with a stamp of more than a day
-// ahead of this node's clock. They are taken like all others, and an edit of theirs
-// wins over them; a clock was wrong somewhere.
-func (l *Log) Ahead() int64 { return l.ahead.Load() }
-
 // Schemas are the fields of each table that this version knows.
 func (l *Log) Schemas() map[string][]string {
 	all := map[string][]string{}

@@ -254,7 +254,7 @@ func (a *applying) write(t *Table, statement string, rows []*Row) (err error) {
 func (a *applying) took(t *Table, r *Row) error {
 	a.changed[t.Name] = append(a.changed[t.Name], r.UID)
 	if r.UpdatedAt > a.tx.Millis()+day {
-		a.ahead.Add(1)
+		a.ahead.note()
 	}
 	if r.Origin == a.origin && t.Derived == nil && r.ID > a.last.ids[t.Name] { // made here, lost by a restore, and come back
 		a.last.ids[t.Name] = r.ID

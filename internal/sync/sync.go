@@ -55,7 +55,7 @@ type Log struct {
 	next  nextPage
 
 	heard atomic.Value // string: the peer's version, once Retry was told
-	ahead atomic.Int64 // versions that came with a stamp of tomorrow or later, since the start
+	ahead ahead
 	letGo atomic.Int64 // entries that could not be read and were not kept, since the start
 
 	mu          gosync.Mutex
@@ -91,6 +91,11 @@ func NewLog(ctx context.Context, db *sqlite.DB, o Options) (*Log, error) {
 		if l.aside, err = countAside(tx); err != nil {
 			return err
 		}
+		found, err := l.aheadTx(tx)
+		if err != nil {
+			return err
+		}
+		l.ahead.seen.Store(found)
 		return l.learnTx(tx)
 	})
 	if err != nil {
