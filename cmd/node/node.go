@@ -275,7 +275,7 @@ func (n *node) upkeep(ctx context.Context) error {
 	if _, err := n.log.Retry(ctx, ""); err != nil {
 		failed = append(failed, err)
 	}
-	blank := func(tx *sqlite.Tx) (bool, error) { return n.log.BlankTx(tx, !n.Peer.On()) }
+	blank := func(tx *sqlite.Tx) (bool, error) { return n.log.BlankTx(tx, !n.Peer.On() || n.parting.Parted()) }
 	for _, purge := range []func(*sqlite.Tx) (bool, error){sqlite.PurgeKeysTx, push.PurgeTx, letters.PurgeTx, n.log.PurgeFactsTx, blank} {
 		for more := true; more && ctx.Err() == nil; {
 			err := n.folder.todos.Write(ctx, func(tx *sqlite.Tx) (err error) {

@@ -28,10 +28,12 @@ func (l *Log) markTx(tx *sqlite.Tx) error {
 	return noteTx(tx, read.seq)
 }
 
+// noteTx notes how far the peer has read today, unless it had read so far before.
 func noteTx(tx *sqlite.Tx, seq int64) error {
 	_, err := tx.Exec(`
-		INSERT INTO sync_marks (day, seq) VALUES (?, ?)
-		ON CONFLICT (day) DO UPDATE SET seq = excluded.seq WHERE excluded.seq > seq`, tx.Millis()/day, seq)
+		INSERT INTO sync_marks (day, seq)
+		SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM sync_marks WHERE day <= ?1 AND seq >= ?2)
+		ON CONFLICT (day) DO UPDATE SET seq = excluded.seq`, tx.Millis()/day, seq)
 	return err
 }
 
@@ -40,8 +42,12 @@ func noteTx(tx *sqlite.Tx, seq int64) error {
 // whoever comes back after a year that the row is gone; neither stamp nor place
 // changes. Alone says that there is no peer.
 func (l *Log) BlankTx(tx *sqlite.Tx, alone bool) (more bool, err error) {
+	read := l.next.surelyRead() // no poll that finds nothing is worth a write of its own
 	if alone {
-		if err := noteTx(tx, l.last.seq); err != nil {
+		read = l.last.seq
+	}
+	if read > 0 {
+		if err := noteTx(tx, read); err != nil {
 			return false, err
 		}
 	}

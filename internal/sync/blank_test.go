@@ -235,3 +235,72 @@ func TestUpkeepMakesNoConflictAndNoReset(t *testing.T) {
 	quiet(t, local, cloud)
 	equal(t, "conflicts then", read[int](local, `SELECT count(*) FROM facts`)+read[int](cloud, `SELECT count(*) FROM facts`), 0)
 }
+
+// The last delete of a log that is quiet from then on: that the reader waits at its end
+// tells that it has it, without a page that follows, and without a write for each poll.
+func TestTheLastDeleteOfAQuietLogLosesItsTextToo(t *testing.T) {
+	local, cloud := pair(t)
+	now := onADay(local, cloud)
+	r := local.add("secret")
+	settle(t, local, cloud)
+	local.remove(r)
+	cloud.page(local) // on the way, or lost
+	local.blank(false)
+	gone := read[int](local, `SELECT seq FROM todos`)
+	if mark := read[int](local, `SELECT coalesce(max(seq), 0) FROM sync_marks`); mark >= gone {
+		t.Error("before the delete has come it is marked as read, at", mark)
+	}
+	settle(t, local, cloud)
+	settle(t, local, cloud)
+	const kept = `SELECT group_concat(line) FROM (
+		SELECT n || token || coalesce(presented_at, '') AS line FROM sync_tokens UNION ALL SELECT day || ':' || seq FROM sync_marks)`
+	local.blank(false)
+	written := read[string](local, kept)
+	heard := *now
+	for day := range 30 {
+		*now = heard.Add(time.Duration(day) * days)
+		settle(t, local, cloud)
+		local.blank(false)
+		cloud.blank(false)
+		equal(t, fmt.Sprint("after ", day, " days"), local.text(r), "secret")
+	}
+	equal(t, "what was written for all those polls", read[string](local, kept), written)
+	*now = heard.Add(30 * days)
+	local.blank(false)
+	cloud.blank(false)
+	equal(t, "after 30 days", local.text(r), "")
+	same(t, local, cloud)
+}
+
+// Who asks ahead with a cursor, and never comes back with it, has not said that it has
+// what lies before.
+func TestACursorThatCameOnceIsNoSignThatItsPageWasStored(t *testing.T) {
+	local, cloud := pair(t)
+	now := onADay(local, cloud)
+	r := local.add("secret")
+	local.remove(r)
+	p := cloud.page(local)
+	_, err := local.log.Page(t.Context(), p.Cursor, sync.PageRows) // ahead; then the reader dies
+	must(t, err)
+	for range 60 {
+		local.blank(false)
+		*now = now.Add(days)
+	}
+	equal(t, "text", local.text(r), "secret")
+}
+
+// What one peer has read says nothing of the one that comes in its place.
+func TestANodeThatComesInThePeersPlaceHasReadNothing(t *testing.T) {
+	local, cloud := pair(t)
+	now := onADay(local, cloud)
+	r := local.add("secret")
+	local.remove(r)
+	settle(t, local, cloud)
+	settle(t, local, cloud)
+	local.write(local.log.ForgetPeerTx)
+	for range 60 {
+		local.blank(false)
+		*now = now.Add(days)
+	}
+	equal(t, "text", local.text(r), "secret")
+}

@@ -11,5 +11,6 @@ func (l *Log) ForgetPeerTx(tx *sqlite.Tx) error {
 			return err
 		}
 	}
+	tx.AfterCommit(l.next.forget)
 	return nil
 }

@@ -122,6 +122,7 @@ func (l *Log) renewTx(tx *sqlite.Tx) error {
 		return err
 	}
 	l.incarnation = next.Incarnation
+	l.next.forget()
 	if _, err := tx.Exec(`DELETE FROM sync_tokens`); err != nil {
 		return err
 	}

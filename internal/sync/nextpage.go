@@ -14,6 +14,7 @@ type nextPage struct {
 	mu     gosync.Mutex
 	reader *reader // who waits; nil: nobody does
 	made   *issued // what the next page may take; nil: nothing
+	read   int64   // how far a reader has surely read in this life; 0: not known yet
 }
 
 // reader has read all there is.
@@ -29,11 +30,31 @@ type issued struct {
 	to     string // the cursor of the reader that it is for
 }
 
-// waits keeps that a reader has read all there is.
+// waits keeps that a reader has read all there is. One that comes to the end of the log
+// a second time with the same cursor has what lies before it: it asks ahead with a cursor
+// once only, and from what it has stored after that.
 func (p *nextPage) waits(r reader) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.reader != nil && *p.reader == r {
+		p.read = r.seq
+	}
 	p.reader = &r
+}
+
+// surelyRead is up to where the reader has stored the log, as far as its waiting tells.
+func (p *nextPage) surelyRead() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.read
+}
+
+// forget is for a life that begins, and for another reader: what was read says nothing
+// of either.
+func (p *nextPage) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reader, p.made, p.read = nil, nil, 0
 }
 
 func (p *nextPage) waiting() *reader {
