@@ -96,6 +96,26 @@ func TestEditThatNobodyHadSeenIsNotLostWhateverTheClocksSay(t *testing.T) {
 	equal(t, "what lost", says(all[0].Lost, "content"), `"v3, which has not seen that"`)
 }
 
+// S:20. The steps in which each clock is right and each sync is later than each edit: what
+// one wrote and had not sent yet is at neither node alone.
+func TestEditThatWasNotSentYetIsThereOrAmongTheConflicts(t *testing.T) {
+	local, cloud := pair(t)
+	r := local.add("v1")
+	settle(t, local, cloud)
+	local.edit(r, "content", "v2")
+	must(t, local.apply(cloud, local.page(cloud))) // local reads, and does not send
+	cloud.skew = time.Second
+	cloud.edit(r, "content", "of the cloud, on top of v1")
+	quiet(t, local, cloud)
+	for _, n := range []*node{local, cloud} {
+		equal(t, n.name+": what stands", n.content(r), "of the cloud, on top of v1")
+		all := n.conflicts("ann")
+		if len(all) != 1 || says(all[0].Lost, "content") != `"v2"` {
+			t.Errorf("%s: v2 is not among the conflicts: %+v", n.name, all)
+		}
+	}
+}
+
 // S:24. A conflict is its owner's, holds the version and nothing else, and no other
 // account can see or use it.
 func TestConflictIsSeenByItsOwnerOnly(t *testing.T) {

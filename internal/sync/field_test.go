@@ -3,6 +3,7 @@ package sync_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -56,12 +57,14 @@ func TestWhoHasSeenAVersionBeatsItUnderAnyClock(t *testing.T) {
 	}
 }
 
-// R:F5. A thousand random scripts on two nodes: both end equal, and each version that
-// is not there is contained in the one that is, or among the conflicts.
+// R:F5. A thousand random scripts of edits, deletes, undeletes and of bringing back on two
+// nodes: both end equal, and each text that is not there is contained in what is, or among
+// the conflicts.
 func TestNothingIsLostSilentlyInRandomScripts(t *testing.T) {
 	const seed, scripts, together = 20260329, 1000, 50
 	local, cloud := pair(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
+	did := map[string]int{}
 	for round := range scripts / together {
 		var rows [together]sync.Ref
 		for i := range rows {
@@ -72,24 +75,76 @@ func TestNothingIsLostSilentlyInRandomScripts(t *testing.T) {
 		for step := range 4 * together {
 			n, r := []*node{local, cloud}[rnd.IntN(2)], rows[rnd.IntN(together)]
 			n.skew = time.Duration(rnd.IntN(3)-1) * time.Minute
-			text := fmt.Sprint(round, "-", step, n.name)
-			n.edit(r, "content", text)
-			last[n][r] = text
-			if rnd.IntN(together) == 0 {
-				settle(t, local, cloud)
-				clear(last[local])
-				clear(last[cloud])
+			switch was := n.content(r); rnd.IntN(6) {
+			case 0:
+				if was != "" {
+					n.remove(r)
+					delete(last[n], r) // its author has seen what it said
+					did["removed"]++
+				}
+			case 1:
+				if back, says := n.bringAnyBack(rnd); back != (sync.Ref{}) {
+					if last[n][back] = says; says == "" { // a delete that had lost
+						delete(last[n], back)
+					}
+					did["brought back"]++
+				}
+			default:
+				last[n][r] = fmt.Sprint(round, "-", step, n.name)
+				n.edit(r, "content", last[n][r])
+				if did["edited"]++; was == "" {
+					did["undeleted"]++
+				}
 			}
-		}
-		settle(t, local, cloud)
-		for n, texts := range last {
-			for r, text := range texts {
-				lost := read[int](local, `SELECT count(*) FROM facts WHERE kind = 'conflict' AND body ->> '$.lost.content' = ?`, text)
-				if text != local.content(r) && lost != 1 {
-					t.Fatalf("seed %d, round %d: %q of %s is neither there nor among the conflicts", seed, round, text, n.name)
+			if rnd.IntN(together) == 0 || step == 4*together-1 {
+				settle(t, local, cloud)
+				for n, texts := range last {
+					if text := lostSilently(local, texts); text != "" {
+						t.Fatalf("seed %d, round %d: %q of %s is neither there nor among the conflicts", seed, round, text, n.name)
+					}
+					clear(texts)
 				}
 			}
 		}
 	}
 	same(t, local, cloud)
+	for _, what := range []string{"removed", "undeleted", "brought back", "edited"} {
+		if did[what] < scripts/20 {
+			t.Errorf("%s: %d times", what, did[what])
+		}
+	}
+}
+
+// lostSilently returns a text that a row neither says nor has among its conflicts.
+func lostSilently(n *node, texts map[sync.Ref]string) string {
+	lost, err := sqlite.ReadAll(n.t.Context(), n.db, sqlite.Value[string], `SELECT coalesce(body ->> '$.lost.content', '') FROM facts WHERE kind = 'conflict'`)
+	must(n.t, err)
+	for r, text := range texts {
+		if text != n.content(r) && !slices.Contains(lost, text) {
+			return text
+		}
+	}
+	return ""
+}
+
+// bringAnyBack makes what lost in some conflict the newest version, and returns of which
+// row, where that changed it, and what it says then. No other row may change by it.
+func (n *node) bringAnyBack(rnd *rand.Rand) (sync.Ref, string) {
+	n.t.Helper()
+	all, err := n.log.Conflicts(n.t.Context(), "ann", nil, 20)
+	must(n.t, err)
+	if len(all) == 0 {
+		return sync.Ref{}, ""
+	}
+	c := all[rnd.IntN(len(all))]
+	end, was := read[int64](n, `SELECT max(seq) FROM todos`), read[int64](n, `SELECT updated_at FROM todos WHERE (origin, id) = (?, ?)`, c.Ref.Origin, c.Ref.ID)
+	r, err := n.bringBack("ann", c.UID)
+	must(n.t, err)
+	if r != c.Ref || read[int](n, `SELECT count(*) FROM todos WHERE seq > ? AND (origin, id) <> (?, ?)`, end, c.Ref.Origin, c.Ref.ID) > 0 {
+		n.t.Fatalf("to bring %s back changed another row", c.Ref)
+	}
+	if read[int64](n, `SELECT updated_at FROM todos WHERE (origin, id) = (?, ?)`, r.Origin, r.ID) == was { // it says that already
+		return sync.Ref{}, ""
+	}
+	return r, n.content(r)
 }
