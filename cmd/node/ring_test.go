@@ -99,14 +99,28 @@ func TestALostAnswerOfFCMShowsOneNotice(t *testing.T) { // R:C1
 	})
 }
 
+// Whether it waits for its turn or has none: it knows the phones, and rings none of them.
 func TestTheStandbyRingsNothing(t *testing.T) { // E08
+	for _, mode := range []config.Mode{config.Standby, config.Off} {
+		t.Run(string(mode), func(t *testing.T) { ringsNothingAs(t, mode) })
+	}
+}
+
+func ringsNothingAs(t *testing.T, mode config.Mode) {
 	inBubble(t, func(t *testing.T, b *bubble) {
+		b.cloud.off()
+		b.cloud.config.Scheduler.Mode = mode
+		b.cloud.on()
+		healed()
+		settle(time.Minute - 31*time.Second)
+		equal(t, "its scheduler, as home hears", b.home.node.client.Status().Scheduler, string(mode))
 		b.cloud.register("phone")
 		b.home.off()
 		b.cloud.remind(map[string]any{"content": "call May", "trigger_at": "2000-01-01T00:05:00Z"})
-		settle(8 * time.Minute)
+		settle(7 * time.Minute)
 		b.cloud.off()
 		b.cloud.on()
+		equal(t, "phones", b.cloud.phones(), "phone")
 		settle(2*time.Minute - time.Second) // Ada's login took one
 		equal(t, "rang", b.rang(), "")
 		equal(t, "facts", b.cloud.kinds(), "")

@@ -236,6 +236,7 @@ func TestThePeerCopiesAccountsAndTokens(t *testing.T) {
 	equal(t, "generation", accounts.text("generation"), a.text("sets.accounts"))
 	equal(t, "accounts", len(accounts.at("body.accounts").([]any)), 2)
 	tokens := n.local().get("/peer/v1/push-tokens").wants(200)
+	equal(t, "Cache-Control of tokens", tokens.header.Get("Cache-Control"), "no-store")
 	equal(t, "token", tokens.text("body.tokens.0.token"), "T1")
 	equal(t, "generation", tokens.text("generation"), a.text("sets.tokens"))
 	// What the other node hears of, it forwards.

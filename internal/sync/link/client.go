@@ -42,6 +42,9 @@ type Client struct {
 	patience    patience // with answers to polls; the fetch loop's own
 	lettersSeen string   // the peer's oldest letter that was told of; the fetch loop's own
 	asideSeen   string   // what the peer told of its quarantine with a page; likewise
+
+	lettersDue   atomic.Bool // whether there may be letters to be had or sent
+	lettersAsked time.Time   // when they were asked for last; the letters loop's own
 }
 
 // ClientOptions are what a Client needs besides the log and the peer.
@@ -76,6 +79,7 @@ func (c *Client) Loops() []*loop.Loop {
 // Wake has each of the loops look at once, whether it fails or not: something has
 // changed that may let it.
 func (c *Client) Wake() {
+	c.lettersDue.Store(true)
 	for _, l := range c.loops() {
 		l.Again()
 	}
@@ -89,8 +93,11 @@ func (c *Client) loops() []*loop.Loop {
 	return all
 }
 
-// LettersWait has letters of this node's go to the peer; it is for Box.OnChange.
-func (c *Client) LettersWait() { c.lettersLoop.Wake() }
+// LettersWait has letters go to the peer, and come from there, now; it is for Box.OnChange.
+func (c *Client) LettersWait() {
+	c.lettersDue.Store(true)
+	c.lettersLoop.Wake()
+}
 
 // Status returns how the last calls went.
 func (c *Client) Status() Status {
@@ -129,7 +136,7 @@ func (c *Client) exchangeHellos(ctx context.Context) (theirs Hello, err error) {
 	was := c.status.peerIncarnation()
 	if was != "" && was != theirs.Incarnation || known && theirs.Read != nil && *theirs.Read != read {
 		c.doubtOffers() // its file was put back, or only looks so because an offer is under way
-		c.lettersLoop.Wake()
+		c.LettersWait()
 	}
 	c.offers.grow(theirs.PageLimit)
 	c.status.met(theirs, after, apart(theirs.Now, (mine.Now+after)/2))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"tandem/internal/sync/letters"
 )
@@ -87,13 +88,30 @@ func (e *end) acked(ctx context.Context, after string, page lettersPage) error {
 	return e.letters.Acked(ctx, after, page.Ack)
 }
 
-// exchangeLetters is the round of the loop. It greets first: nothing is said to a node
-// that is none of the other's kind.
+// lettersUntold is how often letters are asked for although nothing told of one. The poll
+// names those of the peer and the box those of this node: it finds what neither did.
+const lettersUntold = 10 * time.Minute
+
+// exchangeLetters is the round of the loop, which calls nobody where no letter waits. It
+// greets first: nothing is said to a node that is none of the other's kind.
 func (c *Client) exchangeLetters(ctx context.Context) error {
-	if err := c.greet(ctx); err != nil {
+	mine, err := c.letters.Next(ctx)
+	if err != nil {
 		return err
 	}
-	return c.Exchange(ctx)
+	due := c.lettersDue.Swap(false) // before the calls, so that no news falls between
+	if !due && mine == "" && time.Since(c.lettersAsked) < lettersUntold {
+		return nil
+	}
+	if err = c.greet(ctx); err == nil {
+		err = c.Exchange(ctx)
+	}
+	if err != nil {
+		c.lettersDue.Store(true)
+		return err
+	}
+	c.lettersAsked = time.Now()
+	return nil
 }
 
 // give answers with the letters that wait for the peer, and says whether the last one

@@ -145,7 +145,7 @@ func (c *Client) get(ctx context.Context, cursor string, wait time.Duration) (*a
 	got.named = maps.Clone(got.Sets)
 	if oldest, ok := got.Sets[lettersSet]; ok && c.letters != nil {
 		c.lettersSeen = oldest
-		c.lettersLoop.Wake()
+		c.LettersWait()
 		delete(got.Sets, lettersSet)
 	}
 	if aside, ok := got.Sets[asideSet]; ok {

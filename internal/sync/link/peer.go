@@ -119,6 +119,7 @@ func (p *Peer) exchange(ctx context.Context, over *http.Client, method, path str
 	if name != "" {
 		req.Header.Set("Content-Encoding", name)
 	}
+	defer p.hush()
 	res, err := over.Do(req)
 	if own, ok := errors.AsType[*fault.Error](err); ok { // the transport's: this node keeps from calling
 		return nil, own
@@ -135,6 +136,19 @@ func (p *Peer) exchange(ctx context.Context, over *http.Client, method, path str
 		return nil, nil
 	}
 	return p.answer(res)
+}
+
+// hush takes the secret out of a panic, which is going to be logged: whatever fails on
+// the way has the request at hand.
+func (p *Peer) hush() {
+	what := recover()
+	if what == nil {
+		return
+	}
+	if said := fmt.Sprint(what); strings.Contains(said, p.secret.Load().(string)) {
+		what = strings.ReplaceAll(said, p.secret.Load().(string), "***")
+	}
+	panic(what)
 }
 
 // judge decides by status and content type before anybody believes a body: what a
