@@ -205,10 +205,7 @@ func showWay(success int64, pending *int64) *syncWay {
 }
 
 func (a *api) syncQuarantine(ctx context.Context, there []sync.Quarantined) (*syncQuarantine, error) {
-	counts, err := a.Replica.QuarantineCounts(ctx)
-	if err != nil {
-		return nil, err
-	}
+	counts := a.Replica.QuarantineCounts()
 	items, err := a.Replica.Quarantine(ctx, asideShown)
 	if err != nil {
 		return nil, err

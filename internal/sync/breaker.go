@@ -164,6 +164,7 @@ func (l *Log) DecideHeldTx(tx *sqlite.Tx, meant bool) (int, error) {
 	if _, err := tx.Exec(`DELETE FROM sync_quarantine WHERE kind = 'held_delete'`); err != nil {
 		return 0, err
 	}
+	l.recountTx(tx)
 	var entries []json.RawMessage
 	for _, q := range held {
 		entries = append(entries, q.entry)

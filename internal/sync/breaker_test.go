@@ -49,8 +49,7 @@ func (n *node) live() int {
 
 func (n *node) held() int {
 	n.t.Helper()
-	counts, err := n.log.QuarantineCounts(n.t.Context())
-	must(n.t, err)
+	counts := n.log.QuarantineCounts()
 	return counts[sync.HeldDelete]
 }
 

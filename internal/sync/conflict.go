@@ -108,7 +108,7 @@ type ConflictPlace struct {
 // place; nil is the start.
 func (l *Log) Conflicts(ctx context.Context, owner string, after *ConflictPlace, limit int) ([]Conflict, error) {
 	if after == nil {
-		after = &ConflictPlace{At: lastTime + 1}
+		after = &ConflictPlace{At: LastTime + 1}
 	}
 	return sqlite.Read(ctx, l.db, func(tx *sqlite.Tx) ([]Conflict, error) {
 		facts, err := sqlite.All(tx, scanFact, `

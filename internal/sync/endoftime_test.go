@@ -59,6 +59,20 @@ func TestStampEndsBeforeTheLastOneThatIsTaken(t *testing.T) {
 	equal(t, "at cloud", cloud.content(ref), "bread")
 }
 
+// The last version that is taken is of the last moment of 30 December 9998, as the
+// sentence says of those that are not.
+func TestTheSentenceNamesTheLastDayThatIsTaken(t *testing.T) {
+	local, _ := pair(t)
+	const last = 253370678399999
+	equal(t, "that is", time.UnixMilli(last).UTC().Format(time.DateTime), "9998-12-30 23:59:59")
+	for n, kept := range map[int64]int{last: 0, last + 1: 1} {
+		_, err := local.log.Apply(t.Context(), "cloud", "", "", entries(wire(t, map[string]any{"updated_at": n})))
+		must(t, err)
+		equal(t, "set aside", local.log.QuarantineCounts()["malformed"], kept)
+		local, _ = pair(t)
+	}
+}
+
 // A version that is too late is set aside for a reason that people can read, at the
 // node that has it as at the other, until it is changed there.
 func TestVersionThatIsTooLateIsMendedByAnEdit(t *testing.T) {
@@ -71,7 +85,7 @@ func TestVersionThatIsTooLateIsMendedByAnEdit(t *testing.T) {
 	for _, n := range []*node{local, cloud} {
 		q, err := n.log.Quarantine(t.Context(), 10)
 		must(t, err)
-		if len(q) != 1 || !strings.Contains(q[0].Reason, "after the year 9998") || q[0].UpdatedAt > lastClock {
+		if len(q) != 1 || !strings.Contains(q[0].Reason, "after 30 December 9998") || q[0].UpdatedAt > lastClock {
 			t.Fatalf("%s: %+v", n.name, q)
 		}
 	}

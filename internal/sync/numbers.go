@@ -138,17 +138,6 @@ func (l *Log) Raise(ctx context.Context, peer map[string][2]int64) error {
 	})
 }
 
-// Schemas are the fields of each table that this version knows.
-func (l *Log) Schemas() map[string][]string {
-	all := map[string][]string{}
-	for _, t := range l.order {
-		for _, c := range t.Columns {
-			all[t.Name] = append(all[t.Name], c.Name)
-		}
-	}
-	return all
-}
-
 // End is the last place in the log.
 func (l *Log) End(ctx context.Context) (int64, error) {
 	return sqlite.Read(ctx, l.db, l.endTx)

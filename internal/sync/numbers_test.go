@@ -2,8 +2,6 @@ package sync_test
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	"tandem/internal/sqlite"
@@ -35,14 +33,6 @@ func TestPendingCountsWhatAReaderHasNotRead(t *testing.T) {
 	equal(t, "after two edits of one row", pending(), 1)
 	local.exec(`UPDATE sync_cursors SET cursor = 'garbage'`)
 	equal(t, "to one whose cursor is void", pending(), 3)
-}
-
-func TestSchemasNameTheFieldsOfEachTable(t *testing.T) {
-	local, _ := pair(t)
-	all := local.log.Schemas()
-	equal(t, "tables", len(all), 3)
-	fields := slices.Sorted(slices.Values(all["todos"]))
-	equal(t, "of todos", strings.Join(fields, " "), "content done due_at due_on notes remind tz")
 }
 
 // A node that leaves its peer and finds it again reads and is read from the start.

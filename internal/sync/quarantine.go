@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"tandem/internal/fault"
@@ -130,6 +131,7 @@ func (l *Log) setAside(ctx context.Context, bad []*Quarantined) error {
 // before keeps its times, but for one that is being tried again.
 func (l *Log) setAsideTx(tx *sqlite.Tx, q *Quarantined, peerVersion string) error {
 	l.aside++
+	l.recountTx(tx)
 	entry := q.entry
 	if entry == nil {
 		entry = json.RawMessage{}
@@ -159,7 +161,10 @@ func (l *Log) clearTx(tx *sqlite.Tx, table string, uid UID, at int64) error {
 	if l.aside == 0 {
 		return nil
 	}
-	_, err := tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ? AND updated_at <= ?`, table, uid[:], at)
+	n, err := tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ? AND updated_at <= ?`, table, uid[:], at)
+	if n > 0 {
+		l.recountTx(tx)
+	}
 	return err
 }
 
@@ -169,7 +174,10 @@ func (l *Log) clearCameTx(tx *sqlite.Tx, table string, uid UID, at int64) error 
 	if l.aside == 0 {
 		return nil
 	}
-	_, err := tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ? AND updated_at <= ? AND kind <> 'unencodable'`, table, uid[:], at)
+	n, err := tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ? AND updated_at <= ? AND kind <> 'unencodable'`, table, uid[:], at)
+	if n > 0 {
+		l.recountTx(tx)
+	}
 	return err
 }
 
@@ -224,13 +232,31 @@ func (l *Log) AsideAmong(ctx context.Context, table string, uids []UID) ([]UID, 
 		WHERE tbl = ? AND uid IN (SELECT unhex(value) FROM json_each(?))`, table, string(list))
 }
 
-// QuarantineCounts returns how many entries are set aside, by kind.
-func (l *Log) QuarantineCounts(ctx context.Context) (map[string]int, error) {
+// QuarantineCounts returns how many entries are set aside, by kind. It is known without a
+// look at the file.
+func (l *Log) QuarantineCounts() map[string]int { return maps.Clone(*l.counts.Load()) }
+
+// recountTx has what is set aside counted once more as the transaction ends, if it does.
+func (l *Log) recountTx(tx *sqlite.Tx) {
+	tx.BeforeCommit(func(tx *sqlite.Tx) error {
+		if l.recounted == tx {
+			return nil
+		}
+		counts, err := countsTx(tx)
+		if err == nil {
+			l.recounted = tx
+			tx.AfterCommit(func() { l.counts.Store(&counts) })
+		}
+		return err
+	})
+}
+
+func countsTx(tx *sqlite.Tx) (map[string]int, error) {
 	type count struct {
 		kind string
 		n    int
 	}
-	counts, err := sqlite.ReadAll(ctx, l.db, func(r sqlite.Row) (c count, err error) { return c, r.Scan(&c.kind, &c.n) },
+	counts, err := sqlite.All(tx, func(r sqlite.Row) (c count, err error) { return c, r.Scan(&c.kind, &c.n) },
 		`SELECT kind, count(*) FROM sync_quarantine GROUP BY kind`)
 	all := map[string]int{}
 	for _, c := range counts {
@@ -242,6 +268,7 @@ func (l *Log) QuarantineCounts(ctx context.Context) (map[string]int, error) {
 // DiscardTx forgets an entry for good: the row stays as it is here.
 func (l *Log) DiscardTx(tx *sqlite.Tx, q Quarantined) error {
 	tx.AfterCommit(l.Announce) // the people of the other node read of it too
+	l.recountTx(tx)
 	_, err := tx.Exec(`DELETE FROM sync_quarantine WHERE tbl = ? AND uid = ?`, q.Table, q.UID[:])
 	return err
 }
@@ -250,6 +277,7 @@ func (l *Log) DiscardTx(tx *sqlite.Tx, q Quarantined) error {
 // many entries that were.
 func (l *Log) DiscardKindTx(tx *sqlite.Tx, kind string) (int64, error) {
 	tx.AfterCommit(l.Announce)
+	l.recountTx(tx)
 	return tx.Exec(`DELETE FROM sync_quarantine WHERE kind = ?`, kind)
 }
 
@@ -329,6 +357,7 @@ func (l *Log) retryTx(tx *sqlite.Tx, due []Quarantined, peerVersion string) (tak
 	if err == nil {
 		l.aside = after
 	}
+	l.recountTx(tx)
 	return before - after, err
 }
 

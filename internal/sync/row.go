@@ -243,18 +243,20 @@ func (f Field) equal(other Field) bool {
 
 func alike[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
+// LastTime is the end of the year 9999 in Unix ms: what is later has no RFC 3339.
+const LastTime = 253402300799999
+
 // Times in Unix ms. Below the last one that has a spelling there are two steps, so that
 // an edit of what was written under any clock has a stamp that is later, and crosses.
 const (
 	firstTime = -62135596800000  // the beginning of the year 1
-	lastTime  = 253402300799999  // the end of the year 9999: what is later has no RFC 3339
-	lastStamp = lastTime - year  // no version that says it is later is taken, or written
+	lastStamp = LastTime - year  // no version that says it is later is taken, or written
 	lastClock = lastStamp - year // no clock counts further; above it there are edits of what came
 	year      = int64(366) * day
 )
 
 var (
-	errTooLate = errors.New("it says that it was written after the year 9998, so that no edit could be later: set the clock of the node that wrote it, and change it there once more")
+	errTooLate = errors.New("it says that it was written after 30 December 9998, so that no edit could be later: set the clock of the node that wrote it, and change it there once more")
 	errNoDate  = errors.New("a time outside of the years 1 to 9999")
 )
 
@@ -277,7 +279,7 @@ func (r Row) check() error {
 		return errors.New("no owner")
 	case r.AliasOf != nil && (r.DeletedAt == nil || *r.AliasOf == r.UID):
 		return errors.New("an alias that is a row")
-	case r.CreatedAt < 0 || r.CreatedAt > lastTime, r.DeletedAt != nil && (*r.DeletedAt < 0 || *r.DeletedAt > lastTime):
+	case r.CreatedAt < 0 || r.CreatedAt > LastTime, r.DeletedAt != nil && (*r.DeletedAt < 0 || *r.DeletedAt > LastTime):
 		return errors.New("no time")
 	}
 	size := 0
@@ -292,7 +294,7 @@ func (r Row) check() error {
 
 // dated reports whether the times of a version's head have a spelling.
 func (r *Row) dated() bool {
-	return r.UpdatedAt <= lastTime && r.CreatedAt <= lastTime && (r.DeletedAt == nil || firstTime <= *r.DeletedAt && *r.DeletedAt <= lastTime)
+	return r.UpdatedAt <= LastTime && r.CreatedAt <= LastTime && (r.DeletedAt == nil || firstTime <= *r.DeletedAt && *r.DeletedAt <= LastTime)
 }
 
 // maxID bounds the ids: exact in every reader of JSON, and with room to count on.

@@ -50,9 +50,12 @@ type Log struct {
 	blind  bool   // the file was put back and nothing tells how many ids it had given out
 
 	announced *sqlite.Tx // whose commit announces already
+	recounted *sqlite.Tx // in which counts was counted already
 
 	pages gosync.RWMutex // read-held while a page is issued, held while a life begins
 	next  nextPage
+
+	counts atomic.Pointer[map[string]int] // of quarantine, by kind
 
 	heard atomic.Value // string: the peer's version, once Retry was told
 	ahead ahead
@@ -96,6 +99,11 @@ func NewLog(ctx context.Context, db *sqlite.DB, o Options) (*Log, error) {
 			return err
 		}
 		l.ahead.seen.Store(found)
+		counts, err := countsTx(tx)
+		if err != nil {
+			return err
+		}
+		l.counts.Store(&counts)
 		return l.learnTx(tx)
 	})
 	if err != nil {

@@ -177,7 +177,7 @@ func (c *Column) decode(raw json.RawMessage) (any, error) {
 
 func (c *Column) integer(raw json.RawMessage) (int64, error) {
 	n, err := integer(raw)
-	if err == nil && c.Kind == Time && (n < firstTime || n > lastTime) {
+	if err == nil && c.Kind == Time && (n < firstTime || n > LastTime) {
 		err = errNoDate
 	}
 	return n, err

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -18,17 +19,15 @@ const (
 	longReason = 500     // of a sentence
 	longCursor = 4 << 10 // of a place in a log
 	manyTables = 1000
-
-	lastTime = 253402300799999 // the end of the year 9999 in Unix ms: what is later cannot be shown
-	mostRows = 1 << 53
+	mostRows   = 1 << 53
 )
 
 // bound cuts a greeting to what a node can have to say.
 func (h *Hello) bound() {
-	for _, text := range []*string{&h.Node, &h.Peer, &h.Incarnation, &h.Version, &h.Scheduler} {
+	for _, text := range []*string{&h.Node, &h.Peer, &h.Incarnation, &h.Version, &h.Scheduler, &h.SecretAt} {
 		*text = cut(*text, longName)
 	}
-	h.Now = within(h.Now, -lastTime, lastTime)
+	h.Now = within(h.Now, -sync.LastTime, sync.LastTime)
 	h.Process.bound()
 	if h.Twin != nil {
 		h.Twin.bound()
@@ -42,7 +41,7 @@ func (h *Hello) bound() {
 		boundParked(&h.Parked[i])
 	}
 	if c := h.Compared; c != nil {
-		c.At, c.Line = within(c.At, 0, lastTime), cut(c.Line, longReason)
+		c.At, c.Line = within(c.At, 0, sync.LastTime), cut(c.Line, longReason)
 		for _, n := range []*int{&c.Differing, &c.Repaired, &c.Explained, &c.Lasting} {
 			*n = within(*n, 0, mostRows)
 		}
@@ -56,11 +55,11 @@ func (h *Hello) bound() {
 	if len(h.Highest) > manyTables {
 		h.Highest = nil
 	}
-	h.Schemas = nil // nothing here asks for them
+	maps.DeleteFunc(h.Highest, func(table string, _ [2]int64) bool { return len(table) > longName })
 }
 
 func (p *Process) bound() {
-	p.ID, p.Host, p.At = cut(p.ID, longName), cut(p.Host, longName), within(p.At, 0, lastTime)
+	p.ID, p.Host, p.At = cut(p.ID, longName), cut(p.Host, longName), within(p.At, 0, sync.LastTime)
 }
 
 func boundAside(q *sync.Quarantined) {
@@ -68,14 +67,14 @@ func boundAside(q *sync.Quarantined) {
 		*text = cut(*text, longName)
 	}
 	q.Reason = cut(q.Reason, longReason)
-	q.UpdatedAt, q.At = within(q.UpdatedAt, 0, lastTime), within(q.At, 0, lastTime)
+	q.UpdatedAt, q.At = within(q.UpdatedAt, 0, sync.LastTime), within(q.At, 0, sync.LastTime)
 }
 
 func boundParked(p *letters.Parked) {
 	for _, text := range []*string{&p.Key, &p.Owner, &p.Kind, &p.Code} {
 		*text = cut(*text, longName)
 	}
-	p.Detail, p.At = cut(p.Detail, longReason), within(p.At, 0, lastTime)
+	p.Detail, p.At = cut(p.Detail, longReason), within(p.At, 0, sync.LastTime)
 }
 
 func within[N int | int64](n, least, most N) N { return max(least, min(n, most)) }

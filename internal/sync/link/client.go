@@ -100,10 +100,7 @@ func (c *Client) LettersWait() {
 }
 
 // Status returns how the last calls went.
-func (c *Client) Status() Status {
-	c.recount(context.Background())
-	return c.status.snapshot(c.name)
-}
+func (c *Client) Status() Status { return c.status.snapshot(c.name, c.log.QuarantineCounts()) }
 
 // Greet tells the peer who calls and hears who answers. Nothing else is said to a
 // node that turns out to be a copy of this one or to speak another protocol.
@@ -129,6 +126,7 @@ func (c *Client) exchangeHellos(ctx context.Context) (theirs Hello, err error) {
 	if err := c.check(mine, theirs); err != nil {
 		return theirs, err
 	}
+	c.hasTold(mine)
 	if err := c.meet(ctx, mine, theirs); err != nil {
 		return theirs, err
 	}
@@ -221,15 +219,15 @@ func (c *Client) noting(l line, work func(context.Context) error) func(context.C
 			c.greeted.Store(false)
 		}
 		err = c.status.note(l, err)
-		c.tellAside(ctx)
+		c.tellAside()
 		c.status.tell(ctx, c.logger, c.name)
 		return loop.Told(err)
 	}
 }
 
 // tellAside greets soon where the peer does not know what is in quarantine here by now.
-func (c *Client) tellAside(ctx context.Context) {
-	if c.recount(ctx) {
+func (c *Client) tellAside() {
+	if _, news := c.untold(); news {
 		c.beatLoop.Wake()
 	}
 }

@@ -23,17 +23,18 @@ type end struct {
 	status  status
 	twins   twins // of the peer
 
-	mu     gosync.Mutex
-	told   string              // what this node's last greeting said of its quarantine, as asideOf has it
-	raised map[string][2]int64 // what the peer's last greeting said of ids
+	mu        gosync.Mutex
+	told      string              // what the last greeting that arrived said of this node's quarantine, as asideOf has it
+	announced string              // what a poll was last woken for, likewise
+	raised    map[string][2]int64 // what the peer's last greeting said of ids
 }
 
 // introduce returns what this node says of itself, and notes for its own status
-// what it had to look up for it.
+// what it had to look up for it. Once that has arrived, hasTold is to be told.
 func (e *end) introduce(ctx context.Context) (h Hello, err error) {
 	h = e.hello()
 	h.Peer = e.name
-	h.Incarnation, h.PageLimit, h.Schemas = e.log.Incarnation(), sync.PageRows, e.log.Schemas()
+	h.Incarnation, h.PageLimit, h.aside = e.log.Incarnation(), sync.PageRows, asideOf(e.log.QuarantineCounts())
 	if h.Protocol == (Range{}) {
 		h.Protocol = Protocol
 	}
@@ -53,10 +54,6 @@ func (e *end) introduce(ctx context.Context) (h Hello, err error) {
 		return h, err
 	}
 	h.Read = &read
-	counts, err := e.log.QuarantineCounts(ctx)
-	if err != nil {
-		return h, err
-	}
 	if read, known := e.status.read(); known {
 		n, err := e.log.Pending(ctx, read)
 		if err != nil {
@@ -64,24 +61,23 @@ func (e *end) introduce(ctx context.Context) (h Hello, err error) {
 		}
 		h.Pending = &n
 	}
-	e.mu.Lock()
-	e.told = asideOf(counts)
-	e.mu.Unlock()
-	e.status.looked(counts, h.Parked, h.Pending)
+	e.status.looked(h.Parked, h.Pending)
 	return h, nil
 }
 
-// recount has the status know what is in quarantine here by now, and reports whether the
-// peer was told something else.
-func (e *end) recount(ctx context.Context) (news bool) {
-	counts, err := e.log.QuarantineCounts(ctx)
-	if err != nil {
-		return false // whoever asks next will see
-	}
-	e.status.counted(counts)
+// hasTold keeps what a greeting of this node's said that the peer has.
+func (e *end) hasTold(mine Hello) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.told != asideOf(counts)
+	e.told = mine.aside
+}
+
+// untold is what is in quarantine here by now; false: the peer knows.
+func (e *end) untold() (aside string, is bool) {
+	aside = asideOf(e.log.QuarantineCounts())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return aside, e.told != aside
 }
 
 // asideOf writes down how much is in quarantine, of each kind.
@@ -101,7 +97,7 @@ func (e *end) meet(ctx context.Context, mine, theirs Hello) error {
 	if err := e.raise(ctx, theirs.Highest); err != nil {
 		return err
 	}
-	if !e.status.anyAside() {
+	if len(e.log.QuarantineCounts()) == 0 {
 		return nil
 	}
 	_, err := e.log.Retry(ctx, theirs.Version)

@@ -176,7 +176,7 @@ func (c *Client) store(ctx context.Context, got *arrival) error {
 	}
 	if len(got.Entries) > 0 {
 		c.crash("sync.stored")
-		c.tellAside(ctx)
+		c.tellAside()
 	}
 	was := c.withholds()
 	c.status.brought(c.hello().Now, got.At, got.More)

@@ -49,7 +49,6 @@ type Hello struct {
 	Scheduler   string              `json:"scheduler"` // active, standby or off
 	Now         int64               `json:"now"`       // Unix ms
 	PageLimit   int                 `json:"page_limit"`
-	Schemas     map[string][]string `json:"schemas"`             // table to the fields that this version knows
 	Highest     map[string][2]int64 `json:"highest"`             // table to the largest id of each origin
 	Aside       []sync.Quarantined  `json:"aside"`               // what it could not take or send, oldest first
 	Parked      []letters.Parked    `json:"parked,omitempty"`    // letters that it could not take or send, newest first
@@ -59,7 +58,8 @@ type Hello struct {
 	SecretAt    string              `json:"secret_at,omitempty"` // tells the file of its secret from all others; empty: nobody knows
 	Read        *string             `json:"read,omitempty"`      // how far it has read the other's log, as it stands in its file
 	Process     Process             `json:"process,omitzero"`    // which run of the node it is
-	Twin        *Process            `json:"twin,omitempty"`      // another one that greets under the name of who greeted
+	aside       string              // how much is set aside, as asideOf has it; it does not cross
+	Twin        *Process            `json:"twin,omitempty"` // another one that greets under the name of who greeted
 }
 
 // readHello reads a greeting as far as it can be read: one of another protocol may

@@ -122,10 +122,16 @@ func (s *Server) look(ctx context.Context, q question, deferred bool) (page Page
 	if page.Sets, err = newer(ctx, s.sets, q.has); err != nil {
 		return page, err
 	}
-	if err := s.addLetters(ctx, q, &page); err != nil {
-		return page, err
+	s.addAside(q, &page)
+	return page, s.addLetters(ctx, q, &page)
+}
+
+// name has the page tell of a set.
+func (p *Page) name(set, generation string) {
+	if p.Sets == nil {
+		p.Sets = map[string]string{}
 	}
-	return page, s.addAside(ctx, q, &page)
+	p.Sets[set] = generation
 }
 
 // addLetters names the letters that wait, unless the caller has heard of them: one
@@ -139,10 +145,7 @@ func (s *Server) addLetters(ctx context.Context, q question, page *Page) error {
 	if err != nil || oldest == had || oldest == "" {
 		return err
 	}
-	if page.Sets == nil {
-		page.Sets = map[string]string{}
-	}
-	page.Sets[lettersSet] = oldest
+	page.name(lettersSet, oldest)
 	return nil
 }
 
@@ -151,20 +154,11 @@ const asideSet = "aside"
 
 // addAside tells how much is in quarantine, where the caller was told something else: it
 // greets then, and people at both nodes read the same.
-func (s *Server) addAside(ctx context.Context, q question, page *Page) error {
+func (s *Server) addAside(q question, page *Page) {
 	had, asked := q.has[asideSet]
-	if !asked {
-		return nil
+	if is := asideOf(s.log.QuarantineCounts()); asked && is != had {
+		page.name(asideSet, is)
 	}
-	counts, err := s.log.QuarantineCounts(ctx)
-	if err != nil || asideOf(counts) == had {
-		return err
-	}
-	if page.Sets == nil {
-		page.Sets = map[string]string{}
-	}
-	page.Sets[asideSet] = asideOf(counts)
-	return nil
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, q question, page Page) error {

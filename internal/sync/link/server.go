@@ -138,6 +138,7 @@ func (s *Server) greeted(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	s.status.tell(r.Context(), s.logger, s.name)
+	s.hasTold(mine) // an answer that is lost the next poll makes good
 	return s.writeJSON(w, r, mine)
 }
 
@@ -150,8 +151,7 @@ var errSilent = fault.New(fault.Unavailable, CodeSilent, "The other node has not
 // should have, and somebody was not let in, that is why.
 func (s *Server) Status() Status {
 	s.listen()
-	s.recount(context.Background())
-	out := s.status.snapshot(s.name)
+	out := s.status.snapshot(s.name, s.log.QuarantineCounts())
 	now := s.hello().Now
 	s.refused.mu.Lock()
 	defer s.refused.mu.Unlock()
@@ -250,13 +250,23 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) error {
 		s.status.begins(1) // where it ends, the last one says
 	}
 	s.status.brought(s.hello().Now, 0, offer.More)
-	if len(entries) > 0 && s.recount(r.Context()) {
-		s.log.Announce() // a poll that waits tells the peer
-	}
+	s.announceAside()
 	if len(entries) > 0 {
 		s.crash("sync.applied")
 	}
 	return s.writeJSON(w, r, Ack{Cursor: cursor}) // an empty offer only asks for it
+}
+
+// announceAside has a poll that waits tell the peer what is in quarantine here by now,
+// once.
+func (s *Server) announceAside() {
+	aside, news := s.untold()
+	s.mu.Lock()
+	news, s.announced = news && s.announced != aside, aside
+	s.mu.Unlock()
+	if news {
+		s.log.Announce()
+	}
 }
 
 // noted keeps for the status how an answer went, and returns err: what fails here is

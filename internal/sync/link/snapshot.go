@@ -3,7 +3,6 @@ package link
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,13 +13,14 @@ import (
 	"tandem/internal/sync/letters"
 )
 
-// snapshot returns the status of the link to the node called name.
-func (s *status) snapshot(name string) Status {
+// snapshot returns the status of the link to the node called name, with so much in
+// quarantine here.
+func (s *status) snapshot(name string, aside map[string]int) Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := Status{
 		Peer: name, State: OK, HeardAt: s.heard, FetchedAt: s.fetched, OfferedAt: s.offered, ToFetch: s.toFetch, ToOffer: s.toOffer,
-		Version: s.theirs.Version, Scheduler: s.theirs.Scheduler, Skew: s.skew, Quarantine: maps.Clone(s.counts), Aside: slices.Clone(s.theirs.Aside),
+		Version: s.theirs.Version, Scheduler: s.theirs.Scheduler, Skew: s.skew, Quarantine: aside, Aside: slices.Clone(s.theirs.Aside),
 		Parked: slices.Clone(s.parked), ParkedThere: slices.Clone(s.theirs.Parked), Reset: s.reset, ResetAt: s.resetAt, Compared: s.compared,
 		OneFile: s.oneFile,
 	}

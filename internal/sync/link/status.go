@@ -125,7 +125,6 @@ type status struct {
 	readUpTo *string // the peer's cursor into this node's log
 	toFetch  *int64
 	toOffer  *int64
-	counts   map[string]int
 	parked   []letters.Parked
 	passEnd  int64 // where the pass that is being made ends; 0: none
 	reset    string
@@ -149,6 +148,7 @@ func (s *status) note(l line, err error) error {
 func (s *status) met(h Hello, at int64, skew time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	h.Highest = nil // it was read, and may be long
 	s.errs[lineHello], s.theirs, s.heard, s.skew = nil, h, at, skew
 	if h.Compared != nil { // only who calls compares, and tells
 		s.compared = h.Compared
@@ -166,13 +166,6 @@ func (s *status) sharesFile(does bool) bool {
 	was := s.oneFile
 	s.oneFile = does
 	return does && !was
-}
-
-// anyAside reports whether anything is in quarantine here.
-func (s *status) anyAside() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.counts) > 0
 }
 
 // peerIncarnation is the one that the peer last named; empty: it has not.
@@ -196,17 +189,10 @@ func (s *status) heardAt() int64 {
 }
 
 // looked keeps what was found in this node's own log.
-func (s *status) looked(counts map[string]int, parked []letters.Parked, pending *int64) {
+func (s *status) looked(parked []letters.Parked, pending *int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counts, s.parked, s.toOffer = counts, parked, pending
-}
-
-// counted keeps how much is in quarantine here.
-func (s *status) counted(counts map[string]int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.counts = counts
+	s.parked, s.toOffer = parked, pending
 }
 
 // read is how far the peer has read this node's log, where that is known.
