@@ -1,6 +1,8 @@
 package link_test
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -28,7 +30,7 @@ func (n *node) live() int {
 }
 
 // deletedApart has local delete rows of the five hundred or so that both have, while the
-// line is cut; then it is started anew, and its first offer meets 503.
+// line is cut; then it is started anew, and its first offer of them meets 503.
 func deletedApart(t *testing.T, rows, deletes int, test func(local, cloud *node, l *line, c *link.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -45,19 +47,23 @@ func deletedApart(t *testing.T, rows, deletes int, test func(local, cloud *node,
 		stop()
 		local.restart()
 		refused := 0
-		l.answers(func(path string) *http.Response {
-			if path != "changes" || refused > 0 {
-				return nil
+		l.heal()
+		c, _ = clientLogging(local, answers(func(r *http.Request) (*http.Response, error) {
+			if refused > 0 || r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/changes") {
+				return l.RoundTrip(r)
+			}
+			sent, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(sent))
+			if !bytes.Contains(unpacked(sent, r.Header), []byte(`"deleted_at"`)) { // it asks how far the cloud has read
+				return l.RoundTrip(r)
 			}
 			refused++
-			return answer(503, "application/problem+json", strings.NewReader(`{"code":"busy"}`))
-		})
-		l.heal()
-		c, _ = client(local, l, nil, nil)
+			return answer(503, "application/problem+json", strings.NewReader(`{"code":"busy"}`)), nil
+		}))
 		running(t, c)
 		time.Sleep(loop.Longest) // nobody writes anything
 		synctest.Wait()
-		equal(t, "calls that met 503", refused, 1)
+		equal(t, "offers that met 503", refused, 1)
 		test(local, cloud, l, c)
 	})
 }
