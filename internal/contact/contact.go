@@ -120,7 +120,15 @@ func (c *Contact) Close(ctx context.Context) error {
 	if t == (touch{}) {
 		return nil
 	}
-	if t = c.advance(t, c.Status(), c.DB.Now().UnixMilli()); t == c.filed {
+	status := c.Status()
+	if status.Code == link.CodeParted { // which tells of no success; what there was is kept
+		return nil
+	}
+	t = c.advance(t, status, c.DB.Now().UnixMilli())
+	c.mu.Lock()
+	filed := c.filed
+	c.mu.Unlock()
+	if t == filed {
 		return nil
 	}
 	return c.write(ctx, t, func(*sqlite.Tx) error { return nil })

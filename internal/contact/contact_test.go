@@ -195,3 +195,13 @@ func TestASilenceBeforeAnybodyIsThereToTell(t *testing.T) {
 	w.pass(time.Minute, false, false)
 	equal(t, "told", strings.HasPrefix(w.notices(), "cloud not synced for 30 h"), true)
 }
+
+// A node that was parted and stops keeps when the two were last in touch.
+func TestAPartedNodeThatStopsForgetsNoSuccess(t *testing.T) {
+	w := newQuietWorld(t)
+	w.pass(time.Hour, true, true)
+	before := w.last()
+	w.link = link.Status{State: link.Alone, Code: link.CodeParted}
+	must(t, w.Close(t.Context()))
+	equal(t, "known", w.last(), before)
+}
