@@ -42,6 +42,7 @@ type node struct {
 	todos      *todos.Store
 	messages   *scheduler.Store
 	tokens     *push.Tokens
+	chatOwners *push.Chats
 	outbox     *push.Outbox
 	scheduler  *scheduler.Scheduler
 	keys       *config.Keyring
@@ -61,7 +62,7 @@ type node struct {
 
 // newNode wires a node, each part before those that need it.
 func newNode(ctx context.Context, c config.Config, f *folder, out outside, log *slog.Logger) (*node, error) {
-	n := &node{Config: c, folder: f, out: out, logger: log, process: link.ThisProcess(out.now())}
+	n := &node{Config: c, folder: f, out: out, logger: log, process: link.ThisProcess(out.now(), c.Node.Data)}
 	n.polling, n.stopPolls = context.WithCancel(context.Background())
 	var err error
 	if n.keys, err = config.OpenKeyring(c, out.rand); err != nil {
@@ -166,6 +167,7 @@ func (n *node) openPush(ctx context.Context) error {
 		}
 		channels = append(channels, push.Route{Channel: channel, Targets: n.tokens.Targets})
 	}
+	n.chatOwners = push.NewChats(n.folder.todos, n.users.FirstAdmin)
 	if c := n.Push.Telegram; c.On() {
 		bot := telegram.New(telegram.Options{Token: string(c.Token), Endpoint: c.Endpoint, Transport: n.out.telegram})
 		channels = append(channels, push.Route{Channel: bot, Targets: n.chats, PerAddress: true})
@@ -178,13 +180,17 @@ func (n *node) openPush(ctx context.Context) error {
 	return err
 }
 
-// chats are where Telegram reaches an owner: the configured chat is the first admin's.
+// chats are where Telegram reaches an owner.
 func (n *node) chats(ctx context.Context, owner string) ([]push.Target, error) {
-	admin, ok, err := n.users.FirstAdmin(ctx)
-	if err != nil || !ok || admin != owner || n.Push.Telegram.ChatID == 0 {
+	if n.Push.Telegram.ChatID == 0 {
+		return nil, nil
+	}
+	chat := strconv.FormatInt(n.Push.Telegram.ChatID, 10)
+	whose, ok, err := n.chatOwners.Owner(ctx, chat)
+	if err != nil || !ok || whose != owner {
 		return nil, err
 	}
-	return []push.Target{{Address: strconv.FormatInt(n.Push.Telegram.ChatID, 10)}}, nil
+	return []push.Target{{Address: chat}}, nil
 }
 
 // sets are what lives whole at the authority and is copied whole by the other.

@@ -33,7 +33,9 @@ func (n *node) examineOrphans(ctx context.Context) finding {
 		return finding{"owners", fine, "every row belongs to an account", ""}
 	}
 	mend := "They are in nobody's list. Restore a backup in which the accounts are: " + n.line("restore") + " DIR."
-	if n.Peer.On() {
+	if s := n.linkState(); s.Broken() && s.Mend != "" {
+		mend = "They are in nobody's list until the two nodes are in touch. " + s.Mend
+	} else if n.Peer.On() {
 		mend = fmt.Sprintf("They are in nobody's list until their accounts come back from %s, which they do by themselves once the two nodes are in touch.", n.Peer.Name)
 	}
 	return finding{"owners", warn, orphanCounts(lost) + " belong to accounts that are not here", mend}

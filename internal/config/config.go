@@ -94,7 +94,7 @@ func (f FCM) On() bool { return f != FCM{} }
 type Telegram struct {
 	Token    Secret `yaml:"token"`
 	Endpoint string `yaml:"endpoint"` // base URL, no slash at the end; empty: Telegram's
-	ChatID   int64  `yaml:"chat_id"`  // chat of the first admin; 0 for none, negative for a group
+	ChatID   int64  `yaml:"chat_id"`  // chat of whoever is the first admin when it is first needed; 0 for none, negative for a group
 }
 
 // On reports whether notices go out through Telegram.

@@ -43,7 +43,7 @@ func ForgetGenerationTx(tx *sqlite.Tx) error {
 	return err
 }
 
-// MoveOwnersTx has the devices and notices of an owner in moved be the account's there.
+// MoveOwnersTx has the devices, chats and notices of an owner in moved be the account's there.
 // At the authority too: it may have been told of devices of accounts that it did not
 // know, and of one registration with two owners it would keep its own.
 func MoveOwnersTx(tx *sqlite.Tx, moved map[string]string) error {
@@ -52,6 +52,7 @@ func MoveOwnersTx(tx *sqlite.Tx, moved map[string]string) error {
 			`UPDATE push_tokens SET owner = ? WHERE owner = ?`,
 			`UPDATE delivery_intents SET owner = ? WHERE owner = ?`,
 			`UPDATE OR REPLACE push_forgotten SET owner = ? WHERE owner = ?`,
+			`UPDATE push_chats SET owner = ? WHERE owner = ?`,
 		} {
 			if _, err := tx.Exec(statement, to, from); err != nil {
 				return err

@@ -69,8 +69,7 @@ func (s *Store) Find(ctx context.Context, typed string) (Account, error) {
 	return a, err
 }
 
-// FirstAdmin returns the oldest account that is an admin: the one the configured chat
-// belongs to. A ban does not hand the chat to the next one.
+// FirstAdmin returns the oldest account that is an admin, banned or not.
 func (s *Store) FirstAdmin(ctx context.Context) (id string, found bool, err error) {
 	a, found, err := s.find(ctx, `
 		SELECT `+accountColumns+`

@@ -59,7 +59,7 @@ func (h *Hello) bound() {
 }
 
 func (p *Process) bound() {
-	p.ID, p.Host, p.At = cut(p.ID, longName), cut(p.Host, longName), within(p.At, 0, sync.LastTime)
+	p.ID, p.Host, p.Folder, p.At = cut(p.ID, longName), cut(p.Host, longName), cut(p.Folder, longReason), within(p.At, 0, sync.LastTime)
 }
 
 func boundAside(q *sync.Quarantined) {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
+	"path/filepath"
 	gosync "sync"
 	"time"
 
@@ -12,19 +13,23 @@ import (
 
 // Process is one run of a node.
 type Process struct {
-	ID   string `json:"id"`             // drawn anew at each start
-	Host string `json:"host,omitempty"` // the machine's name
-	At   int64  `json:"at,omitempty"`   // when it started, Unix ms
+	ID     string `json:"id"`               // drawn anew at each start
+	Host   string `json:"host,omitempty"`   // the machine's name
+	Folder string `json:"folder,omitempty"` // where its data is
+	At     int64  `json:"at,omitempty"`     // when it started, Unix ms
 }
 
 // ThisProcess is the one that calls it, which started now.
-func ThisProcess(now time.Time) Process {
-	host, _ := os.Hostname() // without it people know by the time which one it is
-	return Process{ID: rand.Text(), Host: host, At: now.UnixMilli()}
+func ThisProcess(now time.Time, folder string) Process {
+	host, _ := os.Hostname() // without it people know by the folder and the time which one it is
+	if path, err := filepath.Abs(folder); err == nil {
+		folder = path
+	}
+	return Process{ID: rand.Text(), Host: host, Folder: folder, At: now.UnixMilli()}
 }
 
 func (p Process) String() string {
-	return fmt.Sprintf("on %.40q since %s", p.Host, time.UnixMilli(p.At).UTC().Format("2006-01-02 15:04 UTC"))
+	return fmt.Sprintf("on %.40q in %.120q since %s", p.Host, p.Folder, time.UnixMilli(p.At).UTC().Format("2006-01-02 15:04 UTC"))
 }
 
 // ErrPeerTwin is that two processes run under one node's name, from two copies of its
