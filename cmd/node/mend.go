@@ -127,7 +127,8 @@ func (n *node) mend(code string) string {
 	case link.CodeTurnedAway:
 		return n.pairThem() + " Or, where one of them goes by another name: correct peer.name " + n.restart() + "."
 	case link.ErrPeerAlone.Code:
-		return fmt.Sprintf("Add the section peer with name: %s to the configuration of %s, and restart it. %s", n.Node.Name, peer, n.pairThem())
+		return fmt.Sprintf("Add the section peer with name: %s to the configuration of %s, and restart it. %s If %s leads to this node itself: correct peer.url %s.",
+			n.Node.Name, peer, n.pairThem(), n.Peer.URL, n.restart())
 	case link.ErrPeerAway.Code:
 		return fmt.Sprintf("Start %s if it does not run. peer.url leads to %s: if that is not where it listens, correct it %s.", peer, n.Peer.URL, n.restart())
 	case link.CodeSilent:

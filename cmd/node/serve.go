@@ -13,6 +13,7 @@ import (
 
 	"tandem/internal/config"
 	"tandem/internal/fault"
+	"tandem/internal/sqlite"
 )
 
 var errBadConfig = fault.New(fault.Invalid, "bad_config", "The configuration cannot be used.")
@@ -49,10 +50,7 @@ func (o *options) serve(ctx context.Context, out outside) (err error) {
 	n.configFile = o.configFile
 	l, err := net.Listen("tcp", c.HTTP.Listen)
 	if err != nil {
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return fmt.Errorf("%w\nAnother program uses %s: end it, or choose another http.listen", err, c.HTTP.Listen)
-		}
-		return err
+		return cannotListen(err, c.HTTP.Listen)
 	}
 	stop, err := n.control(f.dir)
 	if err != nil {
@@ -69,6 +67,17 @@ func (o *options) serve(ctx context.Context, out outside) (err error) {
 	return err
 }
 
+// cannotListen says what to do about an address that cannot be had.
+func cannotListen(err error, address string) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w\nAnother program uses %s: end it, or choose another http.listen", err, address)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%w\nThis user may not use a port below 1024: choose another http.listen, or give the right to the service (systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE)", err)
+	}
+	return err
+}
+
 // dataIn names the folder from the root, and says if nothing is in it yet: a path that
 // began at another working directory leads to an empty one.
 func dataIn(dir string) string {
@@ -76,7 +85,7 @@ func dataIn(dir string) string {
 	if err != nil {
 		full = dir
 	}
-	if !exists(filepath.Join(dir, keyName)) {
+	if !exists(filepath.Join(dir, sqlite.Todos.File())) {
 		full += ", which is new and empty"
 	}
 	return full

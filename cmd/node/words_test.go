@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -183,6 +184,34 @@ func TestTheReadyLineNamesTheDataFolder(t *testing.T) {
 		}
 		w.cloud.terminates()
 	}
+}
+
+func TestAnAddressThatCannotBeHadSaysWhatToDo(t *testing.T) {
+	for cause, want := range map[error]string{
+		syscall.EADDRINUSE:    "Another program uses 0.0.0.0:443",
+		syscall.EACCES:        "AmbientCapabilities=CAP_NET_BIND_SERVICE",
+		syscall.EADDRNOTAVAIL: "cannot assign requested address",
+	} {
+		err := cannotListen(&net.OpError{Op: "listen", Err: os.NewSyscallError("bind", cause)}, "0.0.0.0:443")
+		if !errors.Is(err, cause) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", cause, err)
+		}
+	}
+}
+
+// A folder that was restored has no key yet, and is neither new nor empty.
+func TestARestoredFolderIsNotCalledNew(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		backup := b.cloud.backup()
+		b.cloud.off()
+		must(t, os.RemoveAll(b.cloud.config.Node.Data))
+		if said := dataIn(b.cloud.config.Node.Data); !strings.HasSuffix(said, ", which is new and empty") {
+			t.Errorf("before: %q", said)
+		}
+		b.cloud.restore(backup)
+		equal(t, "after", dataIn(b.cloud.config.Node.Data), b.cloud.config.Node.Data)
+		b.cloud.on()
+	})
 }
 
 // Whatever keeps the nodes apart, there is something to do about it that is its own.
