@@ -54,7 +54,7 @@ func TestSessionsAndKeysOfRequestsNeverCross(t *testing.T) {
 		b.home.token = own
 		mu.Lock()
 		defer mu.Unlock()
-		text := said.String()
+		text := strings.NewReplacer(b.home.config.Node.Data, "", b.cloud.config.Node.Data, "").Replace(said.String()) // this test's name is in their paths
 		for _, crosses := range []string{"crosses from home", "crosses from cloud"} {
 			if !strings.Contains(text, crosses) {
 				t.Errorf("%q is in no call: nothing was recorded", crosses)
