@@ -148,7 +148,7 @@ func (n *node) mend(code string) string {
 	case link.ErrPeerSelf.Code:
 		return fmt.Sprintf("If this node is the copy: give it a node.name and a node.origin of its own %s after %s. If %s is: the same there.", n.restart(), n.line("adopt"), peer)
 	case link.ErrPeerTwin.Code:
-		return "Stop the one of the two that ought not to run: the other goes on by itself within three minutes. Reminders may ring at both until then. "+
+		return "Stop the one of the two that ought not to run: the other goes on by itself within three minutes. Reminders may ring at both until then. " +
 			"Keep its folder: what was written there since the copy crosses when it runs once more while the other is stopped."
 	case link.ErrPeerVersion.Code:
 		return "Put the newer tandem in the place of the older one and restart that node. Nothing is lost meanwhile."
