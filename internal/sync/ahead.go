@@ -9,8 +9,9 @@ import (
 )
 
 // ahead remembers whether rows may be here that say they were written more than a day
-// from now. It is above 0 where one was found at the start or came since: to look through
-// all rows each time that somebody asks would cost more than the answer is worth.
+// from now. It is above 0 from the start until somebody has looked and found none, and
+// where one came since: to look through all rows each time that somebody asks would cost
+// more than the answer is worth.
 type ahead struct{ seen atomic.Int64 }
 
 func (a *ahead) note() { a.seen.Add(1) }

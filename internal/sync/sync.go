@@ -94,11 +94,7 @@ func NewLog(ctx context.Context, db *sqlite.DB, o Options) (*Log, error) {
 		if l.aside, err = countAside(tx); err != nil {
 			return err
 		}
-		found, err := l.aheadTx(tx)
-		if err != nil {
-			return err
-		}
-		l.ahead.seen.Store(found)
+		l.ahead.note() // nobody has looked yet, and no start waits for that
 		counts, err := countsTx(tx)
 		if err != nil {
 			return err
